@@ -13,7 +13,6 @@ import timeit
 from .harness import Result
 
 RUNS = 5
-CACHE_VARIABLE = "INTENT_NUMBA_CACHE_DIR"
 
 
 def results() -> list[Result]:
@@ -31,7 +30,7 @@ def results() -> list[Result]:
 
 
 def _child(what: str, cache: str) -> float:
-    environment = {**os.environ, CACHE_VARIABLE: cache}
+    environment = {**os.environ, "INTENT_CACHE": "1", "INTENT_CACHE_DIR": cache}
     child = subprocess.run([sys.executable, "-m", "benchmarks.latency", what], capture_output=True, text=True, env=environment)
     if child.returncode:
         raise RuntimeError(f"latency check {what}: {child.stderr.strip()}")

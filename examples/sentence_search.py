@@ -54,6 +54,7 @@ def title(text: str) -> str:
 
 def main(argv=None) -> int:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
@@ -87,9 +88,9 @@ def main(argv=None) -> int:
         found = search(args.query, topics, lambda: bar.advance(task))
     elapsed = time.perf_counter() - started
 
-    results = Table("score", "topic", "", title=args.query)
+    results = Table("score", "topic", "", title=escape(args.query))
     for name, score in found[:args.show]:
-        results.add_row(f"{score:.3f}", name, title(topics[name]))
+        results.add_row(f"{score:.3f}", escape(name), escape(title(topics[name])))
     console.print(results)
 
     times = Table("kernel", "calls", "ms", title=f"{(len(topics) + 1) / elapsed:.1f} texts per second")
