@@ -35,6 +35,8 @@ _FORMATS = {
     "f8e5m2": _Format(2, 15, 0x47700000, _INFINITY),           # 61440
     "f8e4m3fn": _Format(3, 7, 0x43E80001, _NAN),               # just above 464, which still rounds to 448
 }
+_LARGEST = {"f16": 65504.0, "bf16": 2.0 ** 128 - 2.0 ** 120, "f8e5m2": 57344.0, "f8e4m3fn": 448.0,
+            "f32": 2.0 ** 128 - 2.0 ** 104, "f64": 1.7976931348623157e308}
 
 
 def convert(o, x: Val, dt: str, saturate: bool) -> Val:
@@ -60,6 +62,32 @@ def convert(o, x: Val, dt: str, saturate: bool) -> Val:
         return o.ins("f64", x.lanes, f"fpext {wide.type} {wide.text} to {register_type('f64', x.lanes)}")
     exact = dt == "f32" or src in ("f8e4m3fn", "f8e5m2") and dt in ("f16", "bf16")
     return o.relabel(wide, dt) if exact else round_small(o, wide, dt)
+
+
+def saturating(o, x: Val, dt: str) -> Val:
+    """saturating_cast: into the finite range, infinities too; NaN stays NaN, and is 0 as an integer."""
+    src = x.dt
+    if "bool" in (src, dt) or src in _FLOATS and dt not in _FLOATS:
+        return convert(o, x, dt, True)
+    if src not in _FLOATS:
+        low, high = _int_range(src)
+        to_low, to_high = _int_range(dt) if dt not in _FLOATS else (-int(_LARGEST[dt]), int(_LARGEST[dt]))
+        if to_low > low:
+            x = o.select(o.lt(x, o.const(to_low, src)), o.const(to_low, src), x)
+        if to_high < high:
+            x = o.select(o.gt(x, o.const(to_high, src)), o.const(to_high, src), x)
+        return convert(o, x, dt, True)
+    narrows = _LARGEST[dt] <= _LARGEST[src]
+    if not narrows:
+        x = convert(o, x, dt, True)
+    high, low = o.const(_LARGEST[dt], x.dt), o.const(-_LARGEST[dt], x.dt)
+    x = o.select(o.lt(x, low), low, o.select(o.gt(x, high), high, x))
+    return convert(o, x, dt, True)
+
+
+def _int_range(dt: str) -> tuple[int, int]:
+    n = 8 * BYTES[dt]
+    return (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
 
 
 def bitcast(o, x: Val, dt: str) -> Val:
@@ -123,9 +151,7 @@ def _to_int(o, x: Val, dt: str, saturate: bool) -> Val:
     if BYTES[dt] < 4:                                           # through i32, which every machine converts to
         wide = _to_int(o, x, "i32", saturate)
         if saturate:
-            n = 8 * BYTES[dt]
-            low, high = (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
-            low, high = o.const(low, "i32"), o.const(high, "i32")
+            low, high = (o.const(v, "i32") for v in _int_range(dt))
             wide = o.select(o.lt(wide, low), low, wide)
             wide = o.select(o.gt(wide, high), high, wide)
         return _int_to_int(o, wide, dt)
@@ -134,8 +160,7 @@ def _to_int(o, x: Val, dt: str, saturate: bool) -> Val:
     if not saturate:
         r = o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {kind}")
         return o.ins(dt, x.lanes, f"freeze {kind} {r.text}") if o.dialect.freeze else r
-    n = 8 * BYTES[dt]
-    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
+    low, high = _int_range(dt)
     # Out of range the instruction gives anything; the selects never choose that.
     r = o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {kind}")
     r = o.select(o.ge(x, o.const(float(high + 1), x.dt)), o.const(high, dt), r)
@@ -222,10 +247,11 @@ def pack(o, x: Val) -> Val:
     """The bits in memory of a small float, as u16 or u8."""
     dt, lanes = x.dt, x.lanes
     bits = f"u{8 * BYTES[dt]}"
-    if dt == "f16" and o.dialect.half:
+    if dt in ("f16", "f8e5m2") and o.dialect.half:
         half = vector("half", lanes)
         small = o.fn.ins(f"fptrunc {x.type} {x.text} to {half}")
-        return o.ins(bits, lanes, f"bitcast {half} {small} to {register_type(bits, lanes)}")
+        wide = o.ins("u16", lanes, f"bitcast {half} {small} to {register_type('u16', lanes)}")
+        return wide if dt == "f16" else _int_to_int(o, o.shr(wide, o.const(8, "u16")), bits)
     raw = bitcast(o, o.relabel(x, "f32"), "i32")
     i = lambda v: o.const(v, "i32")  # noqa: E731
     if dt == "bf16":
@@ -272,10 +298,9 @@ def unpack(o, raw: Val, dt: str) -> Val:
     normal = o.add(o.shl(size, i(drop)), i(127 - f.bias << 23))
     subnormal = o.mul(_int_to_wide(o, size, "f32"), o.const(2.0 ** (1 - f.bias - f.fraction), "f32"))
     r = o.select(o.lt(size, i(1 << f.fraction)), bitcast(o, subnormal, "i32"), normal)
-    if f.beyond == _INFINITY:
-        infinity = (1 << top) - (1 << f.fraction)
-        r = o.select(o.eq(size, i(infinity)), i(_INFINITY), r)
-        r = o.select(o.gt(size, i(infinity)), i(_NAN), r)
+    if f.beyond == _INFINITY:                                   # the exponent field of all ones stays all ones
+        special = o.or_(o.shl(size, i(drop)), i(_INFINITY))
+        r = o.select(o.ge(size, i((1 << top) - (1 << f.fraction))), special, r)
     else:
         r = o.select(o.eq(size, i((1 << top) - 1)), i(_NAN), r)
     sign = o.shl(o.and_(wide, i(1 << top)), i(31 - top))

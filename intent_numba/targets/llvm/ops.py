@@ -23,7 +23,8 @@ _FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2"})
 _SIGNED = frozenset({"i8", "i16", "i32", "i64", "index"})
 _WIDTH = {"i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "index": 64}
 
-_NATIVE = {"and": "and_", "or": "or_", "not": "not_", "cast": "convert",
+_CONVERSIONS = {"cast": "convert", "saturating_cast": "saturating_cast", "bitcast": "bitcast"}
+_NATIVE = {"and": "and_", "or": "or_", "not": "not_",
            **{k: k for k in ("add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "xor", "shl", "shr", "select",
                              "eq", "ne", "lt", "le", "gt", "ge", "bitcast", "floordiv", "mod",
                              "maximum", "minimum", "maximum_num", "minimum_num")}}
@@ -86,8 +87,8 @@ class Ops:
         attrs = dict(attrs or ())
         if attrs.get("approximate"):
             return self._approximate(kind, args, attrs)
-        if kind in ("cast", "bitcast"):
-            return self.convert(args[0], dt) if kind == "cast" else self.bitcast(args[0], dt)
+        if kind in _CONVERSIONS:
+            return getattr(self, _CONVERSIONS[kind])(args[0], dt)
         method = _NATIVE.get(kind)
         return getattr(self, method)(*args) if method else self.program(kind, args, dt)
 
@@ -98,27 +99,26 @@ class Ops:
         body = programs.program(kind, operand)
         if body is None:
             raise NotImplementedError(f"no program for {kind} on {operand}")
-        extra = (dt,) if kind == "saturating_cast" else ()
-        size_key = (kind, operand, *extra)
+        size_key = (kind, operand)
         if _sizes.get(size_key, INLINE_LIMIT + 1) <= INLINE_LIMIT:
-            return self.together(body(self, *args, *extra), *args[:1])[0]
+            return self.together(body(self, *args), *args[:1])[0]
         key = (*size_key, args[0].lanes)
         name = self.module.helpers.get(key)
         if name is None:
-            name = self._define_program(key, size_key, body, args, extra)
+            name = self._define_program(key, size_key, body, args)
             if name is None:
                 return self.program(kind, args, dt)
         ret = register_type(dt, args[0].lanes)
         return Val(dt, self.fn.call(ret, name, [(a.type, a.text) for a in args], head=""), args[0].lanes)
 
-    def _define_program(self, key, size_key, body, args, extra) -> str | None:
+    def _define_program(self, key, size_key, body, args) -> str | None:
         """Emit the program as an internal function; None when it turns out small enough to be emitted in place."""
         lanes = args[0].lanes
         name = f"math.{'.'.join(map(str, key))}"
         fn = self.module.function(name, "", [(a.type, f"a{k}") for k, a in enumerate(args)], head="internal",
                                   attrs="nounwind memory(none)" if self.dialect.memory_none else "nounwind")
         inner = Ops(fn)
-        result = inner.splat(body(inner, *(Val(a.dt, f"%a{k}", lanes) for k, a in enumerate(args)), *extra), lanes)
+        result = inner.splat(body(inner, *(Val(a.dt, f"%a{k}", lanes) for k, a in enumerate(args))), lanes)
         _sizes[size_key] = fn.size
         if fn.size <= INLINE_LIMIT:
             self.module.functions.remove(fn)
@@ -317,6 +317,10 @@ class Ops:
     def convert(self, x: Val, dt: str) -> Val:
         """KIR cast: float to int out of range saturates and NaN gives 0, on every target."""
         return convert.convert(self, x, dt, saturate=True)
+
+    def saturating_cast(self, x: Val, dt: str) -> Val:
+        """Clamped to the finite range; NaN becomes 0 as an integer."""
+        return convert.saturating(self, x, dt)
 
     def bitcast(self, x: Val, dt: str) -> Val:
         """Reinterpret the memory bits."""

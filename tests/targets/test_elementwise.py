@@ -1,0 +1,65 @@
+"""Every elementwise kind and dtype, as a scalar and as vectors, gives the bits of the reference."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from intent_numba import math
+from intent_numba.kir.ops import ELEMENTWISE
+from intent_numba.kir.types import DTYPES, FLOATS, INTEGERS
+from intent_numba.reference import operations as reference
+
+from .harness import Bench, held, memory, same, samples
+
+COUNT = 1024
+LANES = (0, 8, 32)
+CASTS = ("cast", "saturating_cast", "bitcast")
+NATIVE = {"add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "eq", "ne", "lt", "le", "gt", "ge", "select", "and", "or",
+          "xor", "not", "shl", "shr", "maximum", "minimum", "maximum_num", "minimum_num", "floordiv", "mod", "power"}
+
+
+def dtypes_of(domain: str):
+    groups = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "any": DTYPES}
+    return [dt for part in domain.split("|") for dt in groups[part]]
+
+
+def kinds():
+    return [k for k, info in ELEMENTWISE.items() if k not in CASTS]
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_kind(kind):
+    info = ELEMENTWISE[kind]
+    available = [dt for dt in dtypes_of(info.domain) if kind in NATIVE or math.program(kind, dt)]
+    if not available:
+        pytest.skip(f"no program for {kind} yet")
+    bench, cases = Bench(), []
+    for dt in available:
+        operands = ["bool", dt, dt] if kind == "select" else [dt] * info.operands
+        result = "bool" if info.result == "bool" else dt
+        for lanes in LANES:
+            name = f"{kind}.{dt}.{lanes}"
+            bench.add(name, lambda o, *v, r=result: o.elementwise(kind, v, r), operands, lanes)
+            cases.append((name, dt, operands, result))
+    bench.finish()
+    for name, dt, operands, result in cases:
+        arrays = [samples(d, COUNT, seed) for seed, d in enumerate(operands)]
+        check(name, kind, arrays, operands, result, bench)
+
+
+def check(name, kind, arrays, operands, result, bench, **attrs):
+    with np.errstate(all="ignore"):
+        want = memory(np.asarray(reference.evaluate(kind, [held(a, d) for a, d in zip(arrays, operands)], result, **attrs)), result)
+    got = bench.run(name, *arrays)
+    bad = np.flatnonzero(~same(got, want, result))
+    assert not len(bad), (f"{name}: {len(bad)} differ; first operands {[held(a, d).array[bad[0]] for a, d in zip(arrays, operands)]}: "
+                          f"got {held(got, result).array[bad[0]]!r}, want {held(want, result).array[bad[0]]!r}")
+
+
+@pytest.mark.parametrize("ftz", [False, True])
+def test_approximate_division(ftz):
+    bench = Bench()
+    bench.add("approx", lambda o, a, b: o.elementwise("div", (a, b), "f32", {"approximate": True, "ftz": ftz}), ["f32", "f32"], 8)
+    bench.finish()
+    arrays = [samples("f32", 4096, 1), samples("f32", 4096, 2)]
+    check("approx", "div", arrays, ["f32", "f32"], "f32", bench, approximate=True, ftz=ftz)
