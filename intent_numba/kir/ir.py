@@ -98,13 +98,13 @@ class Builder:
         self._n += 1
         return v
 
-    def emit(self, kind: str, args=(), types=(), regions=(), **attrs) -> tuple[Value, ...]:
+    def emit(self, kind: str, /, args=(), types=(), regions=(), **attrs) -> tuple[Value, ...]:
         """Append an operation; returns its results."""
         results = tuple(self.fresh(t) for t in types)
         self.region.ops.append(Op(kind, tuple(args), attrs, results, tuple(regions), self.loc))
         return results
 
-    def one(self, kind: str, args, type: Type, **attrs) -> Value:
+    def one(self, kind: str, /, args, type: Type, **attrs) -> Value:
         return self.emit(kind, args, (type,), **attrs)[0]
 
     def block(self, types=()) -> Region:

@@ -1,0 +1,110 @@
+"""In which order are members combined?  SUPPLEMENT section 12: R (reductions), S (scans) and C (contractions).
+
+Members stand on axis 0 of their arrays. A combine takes and gives lists of component arrays that have any number of
+leading axes, so one call combines many independent pairs at once; the pairing is exactly that of section 12.
+"""
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+import numpy as np
+
+from ..kir.ops import CHUNK, KBLOCK, LANES
+
+Components = list[np.ndarray]
+Combine = Callable[[Components, Components], Components]
+
+
+def tree(members: Sequence[np.ndarray], combine: Combine, start: Components | None, step: Combine | None = None) -> Components:
+    """R over n >= 1 members. ``start`` fills the lanes of a sum or product and is None for a generic combine. ``step`` replaces
+    the combine of lane and member in the first leaves: the FMA of a contraction, whose members are the two factors."""
+    n = len(members[0])
+    if n <= CHUNK:
+        return _leaf(members, combine, start, step or combine)
+    whole = n // CHUNK * CHUNK
+    # All full chunks at once: members of a chunk on axis 0, chunks on axis 1.
+    stacked = [m[:whole].reshape(-1, CHUNK, *m.shape[1:]).swapaxes(0, 1) for m in members]
+    parts = _leaf(stacked, combine, start, step or combine)
+    if whole < n:
+        last = _leaf([m[whole:] for m in members], combine, start, step or combine)
+        parts = [np.concatenate([p, x[None]]) for p, x in zip(parts, last)]
+    return tree(parts, combine, start)
+
+
+def _leaf(members, combine, start, step) -> Components:
+    m = len(members[0])
+    if start is None:
+        present = min(m, LANES)
+        lanes = [x[:LANES].copy() for x in members]
+        begin = LANES
+    else:
+        present = LANES
+        shape = np.broadcast_shapes(*(x.shape[1:] for x in members))
+        lanes = [np.full((LANES, *shape), s) for s in start]
+        begin = 0
+    for i in range(begin, m, LANES):
+        block = [x[i:i + LANES] for x in members]
+        width = len(block[0])
+        for lane, new in zip(lanes, step([lane[:width] for lane in lanes], block)):
+            lane[:width] = new
+    h = LANES // 2
+    while h:
+        width = min(h, present - h)  # absent lanes are skipped
+        if width > 0:
+            for lane, new in zip(lanes, combine([lane[:width] for lane in lanes], [lane[h:h + width] for lane in lanes])):
+                lane[:width] = new
+        present = min(present, h)
+        h //= 2
+    return [lane[0] for lane in lanes]
+
+
+def prefixes(members: Components, combine: Combine, reverse: bool = False) -> Components:
+    """S: every inclusive prefix of n >= 1 members; with ``reverse`` every suffix, operands kept in source order."""
+    if reverse:
+        flipped = prefixes([m[::-1] for m in members], lambda a, b: combine(b, a))
+        return [y[::-1] for y in flipped]
+    out, total = [], None
+    for c in range(0, len(members[0]), CHUNK):
+        y = _chunk_prefixes([m[c:c + CHUNK] for m in members], combine)
+        t = [part[-1] for part in y]
+        if total is None:
+            total = t
+        else:
+            y = combine(_repeat(total, y), y)
+            total = combine(total, t)
+        out.append(y)
+    return [np.concatenate(parts) for parts in zip(*out)]
+
+
+def _chunk_prefixes(members: Components, combine: Combine) -> Components:
+    n = len(members[0])
+    blocks = -(-n // LANES)
+    # The missing lanes of the last block repeat its last member; no prefix that is kept depends on them.
+    take = np.minimum(np.arange(blocks * LANES), n - 1)
+    p = [m[take].reshape(blocks, LANES, *m.shape[1:]).swapaxes(0, 1).copy() for m in members]
+    for s in (1, 2, 4, 8, 16):
+        new = combine([x[:-s] for x in p], [x[s:] for x in p])
+        for x, y in zip(p, new):
+            x[s:] = y
+    for b in range(1, blocks):
+        carry = [x[-1, b - 1] for x in p]
+        block = [x[:, b] for x in p]
+        for x, y in zip(p, combine(_repeat(carry, block), block)):
+            x[:, b] = y
+    return [x.swapaxes(0, 1).reshape(blocks * LANES, *x.shape[2:])[:n] for x in p]
+
+
+def _repeat(one: Components, many: Components) -> Components:
+    return [np.broadcast_to(a, b.shape) for a, b in zip(one, many)]
+
+
+def chain(a: np.ndarray, b: np.ndarray, fma: Callable, add: Callable, zero) -> np.ndarray:
+    """C: a[k] and b[k] broadcast to the result; ascending FMA chains of KBLOCK members, whose sums are added in order."""
+    n = len(a)
+    total = None
+    for begin in range(0, n, KBLOCK):
+        p = zero
+        for k in range(begin, min(begin + KBLOCK, n)):
+            p = fma(a[k], b[k], p)
+        total = p if total is None else add(total, p)
+    return zero if total is None else total
