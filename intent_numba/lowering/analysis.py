@@ -1,0 +1,209 @@
+"""What one straight-line block of KIR needs to remember: snapshots of memory, and values too dear to compute twice.
+
+A block is a list of (operation, parallel axes around it). Values are virtual (index functions, inlined into whoever uses
+them) unless this analysis, or the kind of the operation, says they are kept. It does not decide where they are kept.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ..kir import Buffer, Op, Scalar, Tensor, Value, View, walk
+from ..kir.ops import CONTROL, ELEMENTWISE, SHAPING
+
+COST = {"exp": 12, "exp2": 10, "log": 18, "log1p": 24, "lgamma": 80, "sin": 40, "cos": 40, "asin": 30, "tanh": 16, "erf": 24,
+        "erfc": 40, "i0": 30, "sigmoid": 16, "pow": 60, "power": 64, "rsqrt": 8, "sqrt": 6, "div": 5, "floordiv": 12, "mod": 12,
+        "floor_divide": 40, "remainder": 40}
+"""Rough operations of one element; whatever is absent costs one."""
+
+DEAR = 8
+"""From this cost on, a value wanted by several sinks is kept instead of computed again."""
+
+END = 1 << 30
+"""The position of a block's yields."""
+
+PURE = frozenset(ELEMENTWISE) | frozenset(SHAPING) | {"gather", "read"}
+"""Operations that are index functions (a read of memory is one as long as the memory does not change)."""
+
+
+def memory_written(op: Op) -> set[str]:
+    """Names of the views and buffers that an operation, or one inside it, writes."""
+    out = {op.args[0].name} if op.kind == "write" else set()
+    for r in op.regions:
+        for o in walk(r):
+            if o.kind == "write":
+                out.add(o.args[0].name)
+    return out
+
+
+def free_values(op: Op):
+    """Values of the outside that the regions of an operation use."""
+    inside = {v for r in op.regions for v in r.params}
+    for r in op.regions:
+        for o in walk(r):
+            inside.update(o.results)
+            for q in o.regions:
+                inside.update(q.params)
+    seen = set()
+    for r in op.regions:
+        for o in walk(r):
+            for v in list(o.args) + [y for q in o.regions for y in q.yields]:
+                if v not in inside and v not in seen:
+                    seen.add(v)
+                    yield v
+        for v in r.yields:
+            if v not in inside and v not in seen:
+                seen.add(v)
+                yield v
+
+
+def used_symbols(kernel) -> frozenset[str]:
+    """Every ``%name`` that stands in an extent of the kernel."""
+    out: set[str] = set()
+
+    def look(v: Value):
+        t = v.type
+        for e in (t.extent,) if hasattr(t, "extent") else t.shape:
+            out.update(s for s in e.symbols if s[0] == "%")
+    for p in kernel.params:
+        look(p)
+    for o in walk(kernel.body):
+        for v in o.results:
+            look(v)
+        for r in o.regions:
+            for v in r.params:
+                look(v)
+        if o.kind == "extent":
+            out.update(s for s in o.attrs["e"].symbols if s[0] == "%")
+    return frozenset(out)
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """``keep``: virtual values that must be stored when they are defined, with the reason. ``sinks``: for every value the positions
+    of the block at which it is finally evaluated."""
+    keep: dict[Value, str]
+    sinks: dict[Value, set[int]]
+
+
+def analyse(items: list[Op], yields: tuple[Value, ...], conflicts, symbols) -> BlockFacts:
+    """``conflicts(a, b)`` tells whether two memory names may be the same memory."""
+    sinks: dict[Value, set[int]] = {}
+    users: dict[Value, list[Op]] = {}
+    repeated: set[Value] = set()
+    for v in yields:
+        sinks.setdefault(v, set()).add(END)
+    for pos in range(len(items) - 1, -1, -1):
+        op = items[pos]
+        virtual = op.kind in PURE or selectable(op, symbols)
+        where = set().union(*(sinks.get(r, ()) for r in op.results)) if virtual else {pos}
+        inner = list(free_values(op)) if op.regions else []
+        for a in list(op.args) + inner:
+            sinks.setdefault(a, set()).update(where)
+            users.setdefault(a, []).append(op)
+        if op.kind in ("for", "loop", "parallel"):
+            repeated.update(inner)
+        elif virtual and any(r in repeated for r in op.results):
+            repeated.update(op.args)
+    writes = [(pos, names) for pos, op in enumerate(items) if (names := memory_written(op))]
+    keep: dict[Value, str] = {}
+    for pos, op in enumerate(items):
+        if op.kind == "read":
+            last = max(sinks.get(op.result, {pos}))
+            for w, names in writes:
+                if pos < w and (w < last or w == last and items[w].kind in CONTROL) and any(conflicts(op.args[0].name, n) for n in names):
+                    keep[op.result] = "snapshot"
+        elif op.kind == "gather" or op.kind in ELEMENTWISE:
+            if COST.get(op.kind, 1) < DEAR or not isinstance(op.result.type, Tensor):
+                continue
+            v = _downstream(op.result, users)
+            if v not in keep and (len(sinks.get(v, ())) > 1 or v in repeated or _widened(v, users)):
+                keep[v] = "recomputing costs more"
+    return BlockFacts(keep, sinks)
+
+
+def _downstream(v: Value, users) -> Value:
+    """The last value of the elementwise chain that leads away from ``v``: keeping it keeps the whole chain."""
+    while True:
+        us = users.get(v, ())
+        if len(us) != 1 or us[0].kind not in ELEMENTWISE or us[0].result.type.shape != v.type.shape:
+            return v
+        v = us[0].result
+
+
+def _widened(v: Value, users) -> bool:
+    """Does a broadcast repeat the value along new axes?"""
+    todo = list(users.get(v, ()))
+    while todo:
+        u = todo.pop()
+        if u.kind == "expand":
+            todo += users.get(u.result, ())
+        elif u.kind == "broadcast":
+            src, dst = u.args[0].type.shape, u.result.type.shape
+            n = len(dst) - len(src)
+            if any(e.const != 1 for e in dst[:n]) or any(a.const == 1 and b.const != 1 for a, b in zip(src, dst[n:])):
+                return True
+            todo += users.get(u.result, ())
+    return False
+
+
+SELECT_COST = 40
+"""A branch without effects up to this cost is computed on both sides and selected."""
+
+
+def selectable(op: Op, symbols) -> bool:
+    """Is this an ``if`` over scalars that touches nothing and is cheap enough to compute both sides?"""
+    if op.kind != "if":
+        return False
+    cost = 0
+    for r in op.regions:
+        for o in r.ops:
+            if o.kind in ("read", "gather") or not (o.kind in PURE or selectable(o, symbols)):
+                return False
+            if any(isinstance(v.type, Tensor) for v in o.results):
+                return False
+            cost += COST.get(o.kind, 1)
+    named = [v for r in op.regions for o in r.ops for v in o.results] + list(op.results)
+    return cost <= SELECT_COST and all(isinstance(v.type, Scalar) for v in op.results) and not any(f"%{v.name}" in symbols for v in named)
+
+
+def scalar_only(op: Op) -> bool:
+    """No tensors and no parallel points inside: a program for one lane."""
+    for r in op.regions:
+        for v in r.params:
+            if isinstance(v.type, Tensor):
+                return False
+        for o in walk(r):
+            if o.kind == "parallel":
+                return False
+            if any(isinstance(v.type, Tensor) for v in o.results):
+                return False
+            if o.kind == "write" and isinstance(o.args[-2 if o.attrs.get("guard") else -1].type, Tensor):
+                return False
+            if any(isinstance(v.type, Tensor) for q in o.regions for v in q.params):
+                return False
+    return not any(isinstance(v.type, Tensor) for v in op.args)
+
+
+def straight(region, outer_symbols: frozenset[str]) -> bool:
+    """Can a parallel region be dissolved into axes of its sinks? Only without control, buffers and extents of its own."""
+    for o in walk(region):
+        if o.kind in ("for", "loop", "buffer") or o.kind == "if" and not selectable(o, outer_symbols):
+            return False
+        if o.kind != "parallel" and any(isinstance(v.type, Buffer) for v in o.results):
+            return False
+        for v in o.results:
+            if isinstance(v.type, Scalar) and f"%{v.name}" in outer_symbols:
+                return False
+        for q in o.regions if o.kind == "parallel" else ():
+            if any(f"%{v.name}" in outer_symbols for v in q.params):
+                return False
+    return not any(f"%{v.name}" in outer_symbols for v in region.params)
+
+
+def is_memory(v: Value) -> bool:
+    return isinstance(v.type, (View, Buffer))
+
+
+def count_users(ops) -> Counter:
+    return Counter(a for o in ops for a in o.args)

@@ -1,0 +1,169 @@
+"""From a group of uses to phases and a stage: names, storage of what the group produces, merging of phases.
+
+A produced value is scratch when only this group reads it, else workspace. Phases with the same loops are merged when neither
+reads what the other completes only at its end. A kept value read nowhere but in its own phase is not stored at all.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..kir.ops import CHUNK
+from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, Stage, Store
+from .uses import Group, Renamer, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
+
+
+def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: set[str], lift: bool):
+    """(task axes, phases, scratch layout) of a group. ``dims``: resource -> its axes when produced. ``fresh()`` gives axis names."""
+    classes = group.classes
+    rep = {}
+    for u in group.uses:
+        for a in u.axes:
+            rep.setdefault(classes.find(a), None)
+    for c in rep:
+        rep[c] = fresh()
+    names = {a: rep[classes.find(a)] for u in group.uses for a in u.axes}
+    lifted = tuple(rep[c] for c in group.lifted) if lift else ()
+    axes = tuple(Axis(rep[c], extents[c]) for c in group.lifted) if lift else ()
+    perms, layout = {}, {}
+    for r in scratch:
+        order = [names[a] for a in dims[r]]
+        perm = [order.index(a) for a in lifted] + [i for i, a in enumerate(order) if a not in lifted]
+        perms[r] = tuple(perm)
+        layout[r] = (tuple(extents[dims[r][i]] for i in perm), lifted)
+    rename = Renamer(graph, names, perms)
+    phases: list[Phase] = []
+    for u in group.uses:
+        loops = phase_loops(u, names, lifted, extents)
+        sink = rename.sink(u.sink)
+        if not (phases and _merge(phases[-1], loops, sink)):
+            phases.append(Phase(loops, [sink]))
+    dropped = _inline_kept(phases, graph, {r for r in scratch if r[0] == "t"})
+    return axes, phases, {r: v for r, v in layout.items() if r not in dropped}
+
+
+def _merge(phase: Phase, loops, sink) -> bool:
+    """Append ``sink`` to the phase if that changes nothing."""
+    if {a.name for a in loops} != {a.name for a in phase.loops} or isinstance(sink, (Contract, Scan)):
+        return False
+    reading = [(n.attr, load_coords(n)) for n in loads(sink_nodes(sink))]
+    for s in phase.sinks:
+        if isinstance(s, (Contract, Scan)):
+            return False
+        if isinstance(s, Reduce) and (isinstance(sink, Reduce) and sink.axis != s.axis or any(n in s.targets for n, _ in reading)):
+            return False
+        if isinstance(s, Store):
+            if any(n == s.resource and c != s.coords for n, c in reading):
+                return False
+            if s.resource in targets(sink) and s.coords != sink.coords:
+                return False
+        earlier = [(n.attr, load_coords(n)) for n in loads(sink_nodes(s))]
+        if any(n in targets(sink) and c != sink.coords for n, c in earlier):
+            return False
+    phase.sinks.append(sink)
+    return True
+
+
+def _inline_kept(phases: list[Phase], graph: Graph, kept: set[str]) -> set[str]:
+    """Kept values that only their own phase reads become expressions again."""
+    home = {s.resource: p for p in phases for s in p.sinks if isinstance(s, Store) and s.resource in kept}
+    for p in phases:
+        for s in p.sinks:
+            for n in loads(sink_nodes(s)):
+                if n.attr in home and home[n.attr] is not p:
+                    del home[n.attr]
+    if not home:
+        return set()
+    for p in phases:
+        value = {s.resource: s.value for s in p.sinks if isinstance(s, Store) and home.get(s.resource) is p and s.valid is None}
+        if not value:
+            continue
+        sub = _Substitute(graph, value)
+        p.sinks = [sub.sink(s) for s in p.sinks if not (isinstance(s, Store) and s.resource in value)]
+    return set(home)
+
+
+class _Substitute(Renamer):
+    """Replaces loads of some resources by the values stored there."""
+
+    def __init__(self, graph: Graph, value: dict[str, Node]):
+        super().__init__(graph, {}, {})
+        self.value = value
+
+    def node(self, n: Node) -> Node:
+        if n.op == "load" and n.attr in self.value:
+            return self.node(self.value[n.attr])
+        return super().node(n)
+
+
+def split_reduction(stage: Stage, resource: Resource, graph: Graph, fresh, name) -> tuple[list[Stage], list[Resource]] | None:
+    """A whole reduction to one element as two stages: leaves of CHUNK elements in parallel, then their combination. The tree of
+    section 12 is defined that way, so the bits are the same. None where the stage is something else."""
+    if stage.tasks or len(stage.body) != 1:
+        return None
+    (phase,) = stage.body
+    if len(phase.loops) != 1 or len(phase.sinks) != 1:
+        return None
+    (axis,), (sink,) = phase.loops, phase.sinks
+    if not isinstance(sink, Reduce) or sink.kind in ("argmax", "argmin", "generic") or axis.extent.const is not None and axis.extent.const <= CHUNK:
+        return None
+    chunk, inner, again = fresh(), fresh(), fresh()
+    count = "%" + name("n")
+    parts = Resource(name("p"), "workspace", resource.dt, (_symbol(count),), why="leaves of a whole reduction")
+    n = Resource(count, "cell", "index", why="number of leaves")
+    g = graph
+    const = lambda v: g("const", (), v)      # noqa: E731
+    total = g("extent", (), axis.extent) if axis.extent.const is None else const(axis.extent.const)
+    chunks = g("floordiv", (g("add", (total, const(CHUNK - 1))), const(CHUNK)))
+    start = g("mul", (g("axis", (), chunk), const(CHUNK)))
+    length = Resource("%" + name("l"), "cell", "index", why="length of a leaf")
+    left = g("sub", (total, start))
+    sub = _AxisAt(g, axis.name, g("add", (start, g("axis", (), inner))))
+    leaf = replace(sub.sink(sink), targets=(parts.name,), coords=(g("axis", (), chunk),), axis=inner)
+    first = Stage(name(stage.name), (Axis(chunk, _symbol(count)),),
+                  [Phase((), [Store(length.name, (), g("minimum", (left, const(CHUNK))))]),
+                   Phase((Axis(inner, _symbol(length.name)),), [leaf])],
+                  [length], cost=stage.cost)
+    kind = "sum" if sink.kind == "fma" else sink.kind
+    second = Stage(name(stage.name), (), [Phase((Axis(again, _symbol(count)),), [
+        Reduce(sink.targets, sink.coords, again, kind, sink.form, (g("load", (g("axis", (), again),), parts.name, resource.dt),))])], cost=1)
+    return [Phase((), [Store(count, (), chunks)]), first, second], [n, parts]
+
+
+def _symbol(name: str):
+    from ..kir import Extent
+    return Extent.of(name)
+
+
+class _AxisAt(Renamer):
+    """Replaces one axis by an expression."""
+
+    def __init__(self, graph: Graph, axis: str, value: Node):
+        super().__init__(graph, {}, {})
+        self.axis, self.value = axis, value
+
+    def node(self, n: Node) -> Node:
+        return self.value if n.op == "axis" and n.attr == self.axis else super().node(n)
+
+
+def stage_cost(phases) -> int:
+    return max(1, sum(count_nodes(sink_nodes(s)) for p in phases for s in p.sinks))
+
+
+def outside(body, inside: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(resources read, resources written) by statements, those of the stage itself left out."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+
+    def walk(stmts):
+        for s in stmts:
+            if isinstance(s, Phase):
+                for k in s.sinks:
+                    reads.update((n.attr, None) for n in loads(sink_nodes(k)))
+                    writes.update((t, None) for t in targets(k))
+            else:
+                nodes = [getattr(s, f) for f in ("cond", "begin", "step") if hasattr(s, f)]
+                reads.update((n.attr, None) for n in loads(nodes))
+                for f in ("body", "then", "orelse"):
+                    walk(getattr(s, f, ()))
+    walk(body)
+    return tuple(n for n in reads if n not in inside), tuple(n for n in writes if n not in inside)

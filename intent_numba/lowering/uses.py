@@ -1,0 +1,254 @@
+"""Sinks with their axes, and the groups of sinks that one stage can run.
+
+A use is one thing to compute: a reduction, a scan, a contraction, a store. Iteration axes belong to uses. Classes of axes are
+formed by union-find where one use reads, at a plain axis, what another produced along an axis, or where both evaluate the same
+value. A union that would put two axes of one use into one class is refused. A class that every use of a group carries, and along
+which all their memory accesses agree, is lifted: the group's tasks are independent along it.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..task import Axis, Combine, Contract, Graph, Node, Reduce, Scan, Store
+
+
+@dataclass
+class Use:
+    """``par``: axes of the parallel points around it; ``own``: its other axes; ``fixed``: axes that cannot be lifted.
+    ``sink`` is written in the use's own axes. ``dims``: for every resource produced here, its axes in order."""
+    sink: Store | Reduce | Scan | Contract
+    par: tuple[str, ...]
+    own: tuple[str, ...]
+    fixed: frozenset[str] = frozenset()
+    produced: tuple[str, ...] = ()
+    links: list[tuple[str, str]] = field(default_factory=list)
+    reads: list[tuple[str, tuple[Node, ...]]] = field(default_factory=list)
+    writes: list[tuple[str, tuple[Node, ...]]] = field(default_factory=list)
+    cost: int = 1
+    pos: int = -1
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.par + self.own
+
+    @property
+    def chain(self) -> bool:
+        return isinstance(self.sink, Contract)
+
+
+def sink_nodes(sink) -> list[Node]:
+    """Every expression a sink evaluates, coordinates of its targets included."""
+    match sink:
+        case Store():
+            out = [*sink.coords, sink.value]
+            return out if sink.valid is None else out + [sink.valid]
+        case Contract():
+            return [*sink.coords, sink.a, sink.b]
+        case _:
+            out = [*sink.coords, *sink.values, *sink.identities]
+            return out + list(sink.combine.results) if sink.combine else out
+
+
+def targets(sink) -> tuple[str, ...]:
+    match sink:
+        case Store():
+            return (sink.resource,)
+        case Contract():
+            return (sink.target,)
+        case _:
+            return sink.targets
+
+
+def loads(roots) -> list[Node]:
+    """The load and gload nodes under some expressions, each once."""
+    seen: set[int] = set()
+    out, todo = [], list(roots)
+    while todo:
+        n = todo.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if n.op in ("load", "gload"):
+            out.append(n)
+        todo.extend(n.args)
+    return out
+
+
+def load_coords(n: Node) -> tuple[Node, ...]:
+    return n.args if n.op == "load" else n.args[2:]
+
+
+def count_nodes(roots) -> int:
+    from .analysis import COST
+    seen: set[int] = set()
+    total, todo = 0, list(roots)
+    while todo:
+        n = todo.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        total += COST.get(n.op, 1)
+        todo.extend(n.args)
+    return total
+
+
+class Classes:
+    """Union-find over axis names with the refusal rule."""
+
+    def __init__(self, parent=None):
+        self.parent = dict(parent or {})
+
+    def copy(self) -> "Classes":
+        return Classes(self.parent)
+
+    def add(self, axis: str):
+        self.parent.setdefault(axis, axis)
+
+    def find(self, a: str) -> str:
+        p = self.parent
+        while p.get(a, a) != a:
+            a = p[a]
+        return a
+
+    def union(self, a: str, b: str, uses, extents) -> bool:
+        a, b = self.find(a), self.find(b)
+        if a == b:
+            return True
+        if extents[a] != extents[b]:
+            return False
+        for u in uses:
+            classes = {self.find(x) for x in u.axes}
+            if a in classes and b in classes:
+                return False
+        self.parent[b] = a
+        return True
+
+
+@dataclass
+class Group:
+    """Uses that run as one stage, the classes of their axes and the lifted classes in order."""
+    uses: list[Use] = field(default_factory=list)
+    classes: Classes = field(default_factory=Classes)
+    lifted: tuple[str, ...] = ()
+
+    def written(self) -> set[str]:
+        return {name for u in self.uses for name, _ in u.writes}
+
+
+def extend(group: Group, use: Use, extents, aliases) -> Group | None:
+    """The group with ``use`` added, or None when they cannot (or should not) share a stage."""
+    uses = group.uses + [use]
+    classes = group.classes.copy()
+    for a in use.axes:
+        classes.add(a)
+    accesses: dict[str, list] = {}
+    for u in uses:
+        for name, coords in u.writes:
+            accesses.setdefault(name, []).append(coords)
+    written = set(accesses)
+    for u in uses:
+        for name, coords in u.reads:
+            if name in written:
+                accesses[name].append(coords)
+    for a, b in use.links:
+        if a in classes.parent and b in classes.parent:
+            classes.union(a, b, uses, extents)
+    for seen in accesses.values():
+        for coords in seen[1:]:
+            for x, y in zip(seen[0], coords):
+                if x.op == y.op == "axis":
+                    classes.union(x.attr, y.attr, uses, extents)
+    lifted = _lifted(uses, classes, accesses)
+    for name in written:
+        for u in uses:
+            for other in [n for n, _ in u.reads] + [n for n, _ in u.writes]:
+                if other != name and frozenset((name, other)) in aliases:
+                    return None if group.uses else Group(uses, classes, ())
+    if group.uses:
+        if not lifted:
+            return None
+        if use.chain and len(lifted) < max(len(group.lifted), len(_free(use, classes))):
+            made = {n for u in group.uses for n in u.produced}
+            rank = max((len(c) for n, c in use.reads if n in made), default=0)
+            if rank <= len(lifted):
+                return None
+    return Group(uses, classes, lifted)
+
+
+def _free(use: Use, classes: Classes) -> list[str]:
+    return [classes.find(a) for a in use.axes if a not in use.fixed]
+
+
+def _lifted(uses, classes: Classes, accesses) -> tuple[str, ...]:
+    order = _free(uses[-1] if isinstance(uses[-1].sink, Store) else uses[0], classes)
+    common = [c for c in dict.fromkeys(order)]
+    for u in uses:
+        free = set(_free(u, classes))
+        common = [c for c in common if c in free]
+    for seen in accesses.values():
+        rank = min(map(len, seen))
+        common = [c for c in common
+                  if any(all(co[i].op == "axis" and classes.find(co[i].attr) == c for co in seen) for i in range(rank))]
+    return tuple(common)
+
+
+class Renamer:
+    """Rewrites expressions of a group: every axis to its class, coordinates of the group's scratch to lifted axes first."""
+
+    def __init__(self, graph: Graph, names: dict[str, str], perms: dict[str, tuple[int, ...]]):
+        self.g, self.names, self.perms = graph, names, perms
+        self.memo: dict[int, Node] = {}
+
+    def node(self, n: Node) -> Node:
+        r = self.memo.get(id(n))
+        if r is None:
+            if n.op == "axis":
+                r = self.g("axis", (), self.names.get(n.attr, n.attr))
+            elif not n.args:
+                r = n
+            else:
+                args = [self.node(a) for a in n.args]
+                if n.op in ("load", "gload") and n.attr in self.perms:
+                    k = 0 if n.op == "load" else 2
+                    args = args[:k] + self.order(n.attr, args[k:])
+                r = self.g(n.op, args, n.attr, n.dt)
+            self.memo[id(n)] = r
+        return r
+
+    def order(self, resource: str, coords) -> list[Node]:
+        perm = self.perms.get(resource)
+        return list(coords) if perm is None else [coords[i] for i in perm]
+
+    def coords(self, resource: str, coords) -> tuple[Node, ...]:
+        return tuple(self.order(resource, [self.node(c) for c in coords]))
+
+    def nodes(self, ns) -> tuple[Node, ...]:
+        return tuple(map(self.node, ns))
+
+    def sink(self, s):
+        ax = lambda a: self.names.get(a, a)      # noqa: E731
+        match s:
+            case Store():
+                return Store(s.resource, self.coords(s.resource, s.coords), self.node(s.value), s.valid and self.node(s.valid))
+            case Reduce():
+                return Reduce(s.targets, self.coords(s.targets[0], s.coords), ax(s.axis), s.kind, s.form, self.nodes(s.values),
+                              self.nodes(s.identities), self._combine(s.combine))
+            case Scan():
+                return Scan(s.targets, self.coords(s.targets[0], s.coords), ax(s.axis), s.kind, s.form, self.nodes(s.values),
+                            s.inclusive, s.reverse, self.nodes(s.identities), self._combine(s.combine))
+            case Contract():
+                names = lambda axes: tuple(map(ax, axes))      # noqa: E731
+                return Contract(s.target, self.coords(s.target, s.coords), names(s.axes), self.node(s.a), self.node(s.b),
+                                names(s.m_axes), names(s.n_axes), names(s.batch_axes), s.epilogue, s.keep)
+
+    def _combine(self, c: Combine | None):
+        return c and Combine(c.left, c.right, self.nodes(c.results))
+
+
+def phase_loops(use: Use, names, lifted, extents) -> tuple[Axis, ...]:
+    out = []
+    for a in use.axes:
+        n = names.get(a, a)
+        if n not in lifted:
+            out.append(Axis(n, extents[a]))
+    return tuple(out)
