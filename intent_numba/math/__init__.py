@@ -1,0 +1,44 @@
+"""Elementary functions as portable scalar programs: which program computes an elementwise operation?
+
+``program(kind, dt)`` gives ``p(o, *args) -> value``, written over the primitives of an operations object ``o``. The
+same program is run by the reference interpreter and emitted by every target, so all of them give the same bits. The
+programs are straight-line: no branches, no loops over data, integer and float steps of the function's own precision.
+Sub-f32 floats are computed by the f32 program between two casts. Spec: 000 sections 4 and 5, SUPPLEMENT section 10.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from intent_numba.math import error, exponential, integers, logarithm, order, roots
+from intent_numba.math.term import Term
+
+FLOAT = {
+    "exp": exponential.exp, "exp2": exponential.exp2, "sigmoid": exponential.sigmoid, "tanh": exponential.tanh,
+    "log": logarithm.log, "log1p": logarithm.log1p, "rsqrt": roots.rsqrt, "erf": error.erf,
+    "maximum": order.maximum, "minimum": order.minimum,
+    "maximum_num": order.maximum_num, "minimum_num": order.minimum_num,
+}
+INTEGER = {
+    "floordiv": integers.floordiv, "mod": integers.mod, "power": integers.power,
+    "maximum": order.maximum, "minimum": order.minimum, "maximum_num": order.maximum, "minimum_num": order.minimum,
+}
+NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
+
+
+@cache
+def program(kind: str, dt: str) -> Callable | None:
+    """The program of an elementwise kind of KIR on operands of one dtype, or None where the kind is a primitive."""
+    if dt in NARROW:
+        return _widened(kind)
+    function = (FLOAT if dt in ("f32", "f64") else INTEGER if dt in integers.WIDTH else {}).get(kind)
+    if function is None:
+        return None
+    return lambda o, *args: function(*(Term(o, a, dt) for a in args)).v
+
+
+def _widened(kind: str) -> Callable | None:
+    inner = program(kind, "f32")
+    if inner is None:
+        return None
+    return lambda o, *args: o.cast(inner(o, *(o.cast(a, "f32") for a in args)), o.dt(args[0]))
