@@ -1,0 +1,34 @@
+"""Intent on Numba: numeric kernels that say what they compute. ``import intent_numba as intent``.
+
+``kernel`` and ``fn`` make kernels and helpers, ``compile`` and ``CompileOptions`` control compilation; the language itself
+is ``intent_numba.language``. Names load on first use.
+"""
+from __future__ import annotations
+
+import importlib
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "kernel": "runtime.kernel", "compile": "runtime.kernel", "Kernel": "runtime.kernel",
+    "Artifact": "runtime.artifact", "Prepared": "runtime.artifact",
+    "CompileOptions": "runtime.options",
+    "fn": "language.functions",
+    **dict.fromkeys(("Diagnostic", "IntentError", "CompileError", "IntentTypeError", "IntentShapeError", "IntentNameError",
+                     "LanguageError", "UnsupportedError", "CallError", "InvalidInput"), "errors"),
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str):
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'intent_numba' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_HOMES))

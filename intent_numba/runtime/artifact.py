@@ -1,0 +1,156 @@
+"""A compiled specialisation as its user sees it: call it, let it allocate, prepare a launch, look inside.
+
+The first calls bind arguments in Python. Then a native stub (stub.py) takes over; a call that the stub does not recognise
+comes back here.
+"""
+from __future__ import annotations
+
+from . import binding, launch
+from .driver import Build
+from .interface import Interface, arrange
+
+_STUB_AFTER = 3
+"""Calls before the stub is made: a program that calls once does not pay for it."""
+
+
+class Artifact:
+    """One kernel with its Constexpr values, options and target. Made by ``intent.compile`` or on a kernel's first call.
+
+    Calling it takes every runtime parameter, Outs included, in signature order or by keyword, and returns None.
+    Raises CallError when the arguments break an annotation (and then nothing was written), CompileError when a variant
+    for overlapping views cannot be compiled, MemoryError when the workspace cannot be allocated.
+    """
+
+    def __init__(self, build: Build, kernel):
+        self._build = build
+        self._kernel = kernel
+        self._calls = 0
+        self._stub = None
+        self.interface: Interface = build.interface
+        self.__name__ = build.name
+        build.compiled()
+
+    def __call__(self, *args, **kwargs) -> None:
+        self._launch_from_python(*args, **kwargs)
+
+    def run(self, *args, extents: dict | None = None, **kwargs):
+        """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
+
+        ``extents`` gives the shape names that only Outs have, such as ``{"P": 56}``.
+        """
+        return self.prepare(*args, extents=extents, **kwargs).launch().result()
+
+    def prepare(self, *args, outputs: tuple | None = None, extents: dict | None = None, **kwargs) -> "Prepared":
+        """Check and bind arguments once, for any number of launches. ``args`` are the parameters that are not Outs;
+        ``outputs`` the Outs in signature order, allocated with zeros if it is None."""
+        inputs = [p for p in self.interface.runtime if p.access != "out"]
+        values = arrange(self.interface, inputs, args, kwargs)
+        outs = self.interface.outs
+        if outputs is not None:
+            outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+            if len(outputs) != len(outs):
+                raise self.interface.error(f"outputs: expected {len(outs)} ({', '.join(p.name for p in outs)}), got {len(outputs)}")
+            values.update((p.name, o) for p, o in zip(outs, outputs))
+        bound = self._bind(values, extents)
+        return Prepared(self, bound, outputs if outputs is not None else tuple(bound.views[p.name] for p in outs))
+
+    def interpret(self, *args, **kwargs) -> None:
+        """Run the reference interpreter on the same arguments, in place."""
+        from ..reference import run
+        from .scalars import numpy_scalar
+        bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
+        run(self._build.kernel(), [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name])
+                                   for p in self.interface.runtime])
+
+    def inspect(self, stage: str) -> str:
+        """One form of the program as text: "kir", "task", "llvm", "asm" or "numba-ir". Raises ValueError for another name."""
+        from .inspection import inspect
+        return inspect(self._build, stage)
+
+    @property
+    def extents(self) -> dict[str, tuple[str, int]]:
+        """Shape name -> (parameter, axis) that gives its value."""
+        return dict(self.interface.symbols)
+
+    @property
+    def constexprs(self) -> dict[str, object]:
+        """The Constexpr values that this code was made for."""
+        return dict(zip((p.name for p in self.interface.constexprs), self._build.constexprs))
+
+    @property
+    def options(self):
+        return self._build.options
+
+    @property
+    def target(self) -> str:
+        return self._build.target
+
+    def _bind(self, values: dict, extents: dict | None) -> binding.Bound:
+        return binding.bind(self.interface, self._build.compiled().facts, values, extents=extents)
+
+    def _entry(self, bound: binding.Bound):
+        return self._build.compiled(bound.ordered).entry
+
+    def _launch_from_python(self, *args, **kwargs) -> None:
+        bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
+        launch.run(self._entry(bound), bound, self.__name__)
+        self._calls += 1
+        if self._calls == _STUB_AFTER:
+            self._install_stub()
+
+    def _install_stub(self) -> None:
+        from . import stub
+        self._stub = stub.make(self._build, self._launch_from_python)
+        if self._stub is not None:
+            use_builtin(self, self._stub)
+            if self._kernel is not None:
+                self._kernel._adopt(self)
+
+    def __reduce__(self):
+        if self._kernel is None:
+            raise TypeError(f"the artifact of {self.__name__} cannot be pickled")
+        from .kernel import compile
+        return _restore, (compile, self._kernel, self.target, self.constexprs, self.options)
+
+    def __repr__(self):
+        fixed = "".join(f", {name}={value!r}" for name, value in self.constexprs.items())
+        return f"<intent artifact {self.__name__} for {self.target}{fixed}>"
+
+
+class Prepared:
+    """Arguments bound once. ``launch()`` runs the kernel on them and may be repeated; ``result()`` returns the Outs."""
+
+    def __init__(self, artifact: Artifact, bound: binding.Bound, outputs: tuple):
+        self._artifact, self._bound, self._outputs = artifact, bound, outputs
+        self._entry = artifact._entry(bound)
+        self._launched = False
+
+    def launch(self) -> "Prepared":
+        """Run the kernel. Raises MemoryError when the workspace cannot be allocated."""
+        launch.run(self._entry, self._bound, self._artifact.__name__)
+        self._launched = True
+        return self
+
+    def result(self):
+        """The Outs of the last launch: None, the one object, or a tuple. Raises RuntimeError before the first launch."""
+        if not self._launched:
+            raise RuntimeError(f"{self._artifact.__name__}: launch() comes before result()")
+        return unpack(self._outputs)
+
+
+def unpack(outputs: tuple):
+    """None of none, the one of one, a tuple of several."""
+    if not outputs:
+        return None
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def use_builtin(obj, builtin) -> None:
+    """Make ``obj(...)`` call ``builtin`` directly. A builtin in a class is no method, so the call skips Python altogether."""
+    cls = type(obj)
+    obj.__class__ = type(cls.__name__, (cls,), {"__call__": builtin, "__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+def _restore(compile_, kernel, target, constexprs, options):
+    return compile_(kernel, target, constexprs, options)
+

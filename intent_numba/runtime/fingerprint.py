@@ -1,0 +1,193 @@
+"""When are two compilations the same? A hash of everything that can change the code of a kernel.
+
+It covers the bytecode of the kernel and of every helper it reaches, captured values, annotations, Constexpr values,
+policy, options, versions and the processor; it reads no source file and needs no front end. Line numbers do not count. A
+capture whose content cannot be hashed makes the kernel uncacheable, never wrongly cached.
+"""
+from __future__ import annotations
+
+import builtins
+import dis
+import hashlib
+import os
+import platform
+import sys
+import types
+from functools import cache
+
+from ..language.annotations import Enum
+from ..language.dtypes import DType
+
+_PACKAGE = __name__.split(".")[0]
+_NOTHING = object()
+
+
+class Uncacheable(Exception):
+    """Something reached has content that cannot be hashed."""
+
+
+def kernel_key(pyfunc, interface, constexprs, policy: str, options, alias, target: tuple) -> str | None:
+    """A hex digest that names the code of this specialisation, or None when the kernel cannot be cached."""
+    try:
+        reached = _Reached()
+        reached.function(pyfunc)
+        reached.feed("params", *(f"{p} {p.constraints}" for p in interface.params))
+        for value in constexprs:
+            reached.value(value)
+    except Uncacheable:
+        return None
+    pairs = sorted(sorted(pair) for pair in alias)
+    reached.feed("build", policy, repr(options), repr(pairs), *target, environment())
+    return reached.digest()
+
+
+class _Reached:
+    """Walks what a function can see, feeding a hash with unambiguous tokens."""
+
+    def __init__(self):
+        self._hash = hashlib.sha256()
+        self._seen: dict[int, int] = {}
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def feed(self, *tokens: str) -> None:
+        for token in tokens:
+            data = token.encode("utf-8", "surrogatepass")
+            self._hash.update(b"%d:" % len(data) + data)
+
+    def function(self, f) -> None:
+        if self._again(f):
+            return
+        self.feed("function")
+        self.code(f.__code__)
+        self.value(f.__defaults__)
+        self.value(tuple(sorted((f.__kwdefaults__ or {}).items())))
+        names = _names(f.__code__)
+        for name in sorted(_globals_read(f.__code__)):
+            self.feed("global", name)
+            self.value(f.__globals__.get(name, getattr(builtins, name, _NOTHING)), names)
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+            self.feed("free", name)
+            try:
+                self.value(cell.cell_contents, names)
+            except ValueError:
+                raise Uncacheable(name) from None
+
+    def code(self, code) -> None:
+        self.feed("code", code.co_name, code.co_code.hex(), repr(code.co_names), repr(code.co_varnames), repr(code.co_freevars),
+                  repr(code.co_cellvars), f"{code.co_argcount} {code.co_kwonlyargcount} {code.co_posonlyargcount} {code.co_flags}",
+                  getattr(code, "co_exceptiontable", b"").hex())
+        for const in code.co_consts:
+            self.value(const)
+
+    def value(self, v, names: frozenset = frozenset()) -> None:
+        """``names``: attribute names that the code mentions; only these are looked up in modules and classes."""
+        match v:
+            case None | bool() | int() | str() | bytes() | complex() if not isinstance(v, Enum):
+                self.feed(type(v).__name__, repr(v))
+            case float():
+                self.feed("float", v.hex())
+            case Enum():
+                self._enum(type(v))
+                self.feed("member", v.name)
+            case DType():
+                self.feed("dtype", v.name)
+            case tuple():
+                self.feed("tuple", str(len(v)))
+                for item in v:
+                    self.value(item, names)
+            case frozenset():
+                self.feed("frozenset", *sorted(map(repr, v)))
+            case types.CodeType():
+                self.code(v)
+            case types.ModuleType():
+                self._namespace("module", v.__name__, v, names)
+            case type() if issubclass(v, Enum):
+                self._enum(v)
+            case type():
+                self._namespace("class", f"{v.__module__}.{v.__qualname__}", v, names)
+            case types.BuiltinFunctionType():
+                self.feed("builtin", f"{v.__module__}.{v.__qualname__}")
+            case types.FunctionType():
+                self._own(v) or self.function(v)
+            case _:
+                self._object(v)
+
+    def _object(self, v) -> None:
+        if v is _NOTHING or v is Ellipsis:
+            self.feed("nothing" if v is _NOTHING else "ellipsis")
+        elif isinstance(getattr(v, "pyfunc", None), types.FunctionType):
+            self.feed(type(v).__name__)
+            self.function(v.pyfunc)
+        elif not self._own(type(v)) or " at 0x" in repr(v):
+            raise Uncacheable(type(v).__name__)
+        else:
+            self.feed("object", repr(v))
+
+    def _own(self, v) -> bool:
+        """Part of this package: the version and content of its files stand in the environment."""
+        if v.__module__ is None or v.__module__.split(".")[0] != _PACKAGE:
+            return False
+        self.feed("own", f"{v.__module__}.{v.__qualname__}")
+        return True
+
+    def _enum(self, cls) -> None:
+        self.feed("enum", cls.__module__, cls.__qualname__, *(f"{m.name}={m.value!r}" for m in cls))
+
+    def _namespace(self, kind: str, name: str, holder, names) -> None:
+        self.feed(kind, name)
+        if name.split(".")[0] == _PACKAGE or self._again(holder):
+            return
+        for attribute in sorted(names):
+            v = vars(holder).get(attribute, _NOTHING)
+            if isinstance(v, (bool, int, float, Enum, tuple, types.ModuleType)) or hasattr(v, "pyfunc"):
+                self.feed("attribute", attribute)
+                self.value(v, names)
+            elif v is not _NOTHING and type(v).__module__.startswith("numba."):
+                raise Uncacheable(attribute)
+
+    def _again(self, v) -> bool:
+        first = self._seen.setdefault(id(v), len(self._seen))
+        if first != len(self._seen) - 1:
+            self.feed("again", str(first))
+            return True
+        return False
+
+
+def _nested(code):
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _nested(const)
+
+
+def _names(code) -> frozenset:
+    return frozenset(name for c in _nested(code) for name in c.co_names)
+
+
+def _globals_read(code) -> set:
+    return {i.argval for c in _nested(code) for i in dis.get_instructions(c) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+
+
+@cache
+def environment() -> str:
+    """Versions and the files of this package; the processor is the target's to tell."""
+    import llvmlite
+    import numba
+    from .. import __version__
+    return "|".join((__version__, _package_files(), numba.__version__, llvmlite.__version__, sys.version, platform.platform()))
+
+
+def _package_files() -> str:
+    """Size and time of every source file: an edited checkout must not meet its own old code."""
+    digest = hashlib.sha256()
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for directory, subdirectories, files in os.walk(root):
+        subdirectories.sort()
+        for name in sorted(files):
+            if name.endswith((".py", ".so")):
+                path = os.path.join(directory, name)
+                stat = os.stat(path)
+                digest.update(f"{path[len(root):]} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

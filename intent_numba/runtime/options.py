@@ -1,0 +1,43 @@
+"""What a compilation may be asked for besides the kernel itself. Spec: SUPPLEMENT 8."""
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+NUMERICS = ("source", "relaxed_normalization", "bitwise")
+POLICIES = ("strict", "range_preserving", "checked")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Options of one compilation; every one of them is part of the cache key.
+
+    ``numerics``              ``"source"``: the bits of the language's rules. ``"bitwise"``: the same bits on every target and
+                              thread count. ``"relaxed_normalization"``: a masked-out segment of an online normalisation may be
+                              skipped; the author promises finite operands.
+    ``online_reduction``      region operations may be computed in one pass over their source.
+    ``checks``                every caller obligation is checked while running.
+    ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
+
+    Raises ValueError for an unknown ``numerics`` and TypeError for a flag that is not a bool.
+    """
+    numerics: str = "source"
+    online_reduction: bool = True
+    checks: bool = False
+    optimization_remarks: bool = False
+
+    def __post_init__(self):
+        if self.numerics not in NUMERICS:
+            raise ValueError(f"numerics is one of {', '.join(map(repr, NUMERICS))}, got {self.numerics!r}")
+        for flag in ("online_reduction", "checks", "optimization_remarks"):
+            if not isinstance(getattr(self, flag), bool):
+                raise TypeError(f"{flag} is a bool, got {getattr(self, flag)!r}")
+
+    def key(self) -> tuple:
+        return astuple(self)
+
+
+def check_policy(policy: str) -> str:
+    """The policy itself. Raises ValueError when the language has no policy of that name."""
+    if policy not in POLICIES:
+        raise ValueError(f"policy is one of {', '.join(map(repr, POLICIES))}, got {policy!r}")
+    return policy

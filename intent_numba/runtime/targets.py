@@ -1,0 +1,29 @@
+"""Which module compiles for a target? One line per family; a module is imported when its target is first asked for.
+
+A target module offers ``compile_program(program, symbol) -> Code``, ``load_object(data, symbol) -> Code`` and
+``fingerprint() -> tuple of str`` (what its object code depends on); a Code has ``address``, ``asm()`` and ``object_code()``.
+"""
+from __future__ import annotations
+
+import importlib
+
+from ..errors import UnsupportedError
+
+TARGETS = {
+    "cpu": "intent_numba.targets.cpu",
+}
+
+
+def resolve(target: str | None) -> str:
+    """The target's name; None is the host. Raises UnsupportedError for a target that this build lacks."""
+    if target is None:
+        return "cpu"
+    if not isinstance(target, str):
+        raise TypeError(f"a target is a name such as 'cpu', got {target!r}")
+    if target.partition(":")[0] not in TARGETS:
+        raise UnsupportedError(f"target {target!r} is not available; the targets are {', '.join(map(repr, TARGETS))}")
+    return target
+
+
+def module(target: str):
+    return importlib.import_module(TARGETS[target.partition(":")[0]])
