@@ -312,7 +312,7 @@ class Lowering:
             return
         ctx.group, ctx.touched = Group(), {}
         produced = [n for u in group.uses for n in u.produced]
-        scratch = {n for n in produced if not ctx.top or self.only_here(n, group)}
+        scratch = [n for n in produced if not ctx.top or self.only_here(n, group)]
         phases_axes, phases, layout = build_phases(group, self.g, lambda: self.fresh("i"), self.extents, self.dims, scratch, ctx.top)
         fresh = [Resource(n, "scratch", self.dt[n], shape, axes) for n, (shape, axes) in layout.items()]
         for n in produced:

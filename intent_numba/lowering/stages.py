@@ -12,7 +12,7 @@ from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, S
 from .uses import Group, Renamer, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
 
 
-def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: set[str], lift: bool):
+def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: list[str], lift: bool):
     """(task axes, phases, scratch layout) of a group. ``dims``: resource -> its axes when produced. ``fresh()`` gives axis names."""
     classes = group.classes
     rep = {}
