@@ -6,7 +6,7 @@ exactly. Everything here works on bit patterns and is written from the definitio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -45,7 +45,7 @@ FORMATS = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _decode_table(dt: str) -> np.ndarray:
     f = FORMATS[dt]
     width = 1 + f.exponent + f.fraction

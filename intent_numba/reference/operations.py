@@ -244,7 +244,8 @@ class Operations:
         return q + round_up.astype(q.dtype), np.where(round_up, r - b.array, r)
 
     def power(self, a, b):
-        base, exponent = np.broadcast_arrays(a.array, b.array.astype(np.int64).view(np.uint64) if b.dt in SIGNED else b.array.astype(np.uint64))
+        wide = b.array.astype(np.int64).view(np.uint64) if b.dt in SIGNED else b.array.astype(np.uint64)
+        base, exponent = np.broadcast_arrays(a.array, wide)
         result, square = np.ones_like(base), base
         while exponent.any():
             result = np.where(exponent & np.uint64(1) == 1, result * square, result)
@@ -266,8 +267,9 @@ def _extreme(a, b, dt: str, better, worse_zero) -> np.ndarray:
 OPERATIONS = Operations()
 
 _METHODS = {k: k for k in (
-    "add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "eq", "ne", "lt", "le", "gt", "ge", "select", "xor", "shl", "shr",
-    "maximum", "minimum", "maximum_num", "minimum_num", "floordiv", "mod", "power")} | {"and": "and_", "or": "or_", "not": "not_"}
+    "add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "eq", "ne", "lt", "le", "gt", "ge", "select", "xor",
+    "shl", "shr", "maximum", "minimum", "maximum_num", "minimum_num", "floordiv", "mod", "power")}
+_METHODS |= {"and": "and_", "or": "or_", "not": "not_"}
 
 
 def evaluate(kind: str, args, dt: str, approximate: bool = False, ftz: bool = False) -> np.ndarray:

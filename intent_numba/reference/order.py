@@ -5,7 +5,7 @@ leading axes, so one call combines many independent pairs at once; the pairing i
 """
 from __future__ import annotations
 
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
