@@ -269,6 +269,8 @@ class _Parser:
     # types
 
     def type(self) -> Type:
+        if self.look() not in (*DTYPES, "tensor", "view", "buffer", "domain"):
+            self.fail("a type")
         word = self.next("name")
         if word in DTYPES:
             return Scalar(word)
@@ -280,19 +282,17 @@ class _Parser:
                 out = Tensor(*self.array())
             case "buffer":
                 out = Buffer(*self.array())
-            case "view":
+            case _:
                 dt, shape = self.array()
                 self.expect(",")
                 out = View(dt, shape, self.next("name"), **self.constraints())
-            case _:
-                self.fail("a type before this")
         self.expect(">")
         return out
 
     def array(self):
+        if self.look() not in DTYPES:
+            self.fail("a dtype")
         dt = self.next("name")
-        if dt not in DTYPES:
-            self.fail(f"a dtype instead of {dt} before this")
         self.expect(",")
         self.expect("[")
         shape = () if self.look() == "]" else tuple(self.list_of(self.extent))
