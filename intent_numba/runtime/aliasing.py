@@ -11,6 +11,7 @@ import numpy as np
 
 from .arrays import address, byte_range, element_strides
 
+_TooHard = np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError
 _WORK = 10_000                 # steps of NumPy's exact overlap solver before doubt counts as overlap
 _EXHAUSTIVE = 1 << 22          # elements up to which self-overlap is decided by listing every offset
 
@@ -33,7 +34,7 @@ def overlap(a: np.ndarray, b: np.ndarray) -> bool:
         return False
     try:
         return np.shares_memory(a, b, max_work=_WORK)
-    except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:
+    except _TooHard:
         return True
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import binding, launch
 from .driver import Build
 from .interface import Interface, arrange
+from .routes import Route
 
 _STUB_AFTER = 3
 """Calls before the stub is made: a program that calls once does not pay for it."""
@@ -26,6 +27,7 @@ class Artifact:
         self._kernel = kernel
         self._calls = 0
         self._stub = None
+        self._routes: dict = {}
         self.interface: Interface = build.interface
         self.__name__ = build.name
         build.compiled()
@@ -92,6 +94,13 @@ class Artifact:
         return self._build.compiled(bound.ordered).entry
 
     def _launch_from_python(self, *args, **kwargs) -> None:
+        if kwargs and self._stub is not None:
+            form = (len(args), *kwargs)
+            if form not in self._routes:
+                self._routes[form] = Route.of(self.interface.runtime, len(args), tuple(kwargs))
+            if self._routes[form] is not None:
+                given = (*args, *kwargs.values())
+                return self._stub(*[given[i] for i in self._routes[form].order])
         bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
         launch.run(self._entry(bound), bound, self.__name__)
         self._calls += 1

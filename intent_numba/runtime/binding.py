@@ -149,7 +149,8 @@ def _strides(interface: Interface, p: Parameter, array: np.ndarray, known: dict)
 def _self_overlap(interface: Interface, facts: Facts, views: dict) -> None:
     for p in interface.views:
         if p.name in facts.plain_writes and aliasing.overlaps_itself(views[p.name]):
-            raise interface.mismatch(p, "a writable array whose elements are distinct memory", f"one that overlaps itself (strides {views[p.name].strides})")
+            raise interface.mismatch(p, "a writable array whose elements are distinct memory",
+                                     f"one that overlaps itself (strides {views[p.name].strides})")
 
 
 def _stage(interface: Interface, views: dict) -> tuple[dict, list]:

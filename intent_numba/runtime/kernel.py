@@ -9,6 +9,7 @@ from .artifact import Artifact
 from .driver import Build, specialisation_key
 from .interface import Interface, arrange, from_signature, split_constexprs
 from .options import CompileOptions, check_policy
+from .routes import Route
 
 _DEFAULT_OPTIONS = CompileOptions()
 
@@ -27,6 +28,8 @@ class Kernel:
         self.pyfunc = pyfunc
         self.policy = check_policy(policy)
         self._artifacts: dict = {}
+        self._routes: dict = {}              # form of a call (positional count, keyword names) -> Route
+        self._stubs: dict = {}               # (form, Constexpr values) -> the artifact's native entry
         self._interface: Interface | None = None
         _settle_annotations(pyfunc)
 
@@ -43,8 +46,19 @@ class Kernel:
         return self._interface
 
     def __call__(self, *args, **kwargs) -> None:
+        form = (len(args), *kwargs)
+        route = self._routes.get(form)
+        if route is not None:
+            given = (*args, *kwargs.values())
+            stub = self._stubs.get((form, route.constexpr_key(given)))
+            if stub is not None:
+                return stub(*[given[i] for i in route.order])
         artifact, rest = self._specialise(self.interface.params, args, kwargs)
         artifact._launch_from_python(**rest)
+        if artifact._stub is not None:
+            route = self._routes.setdefault(form, Route.of(self.interface.params, len(args), tuple(kwargs)))
+            if route is not None:
+                self._stubs[form, route.constexpr_key((*args, *kwargs.values()))] = artifact._stub
 
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.

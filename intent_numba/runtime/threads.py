@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 import threading
+from functools import lru_cache
 
 serial = ctypes.c_int64(0)
 """Nonzero in a process that must not start parallel work. Generated entries read it at its address."""
@@ -26,8 +27,9 @@ def count() -> int:
     return parallel.get_num_threads()
 
 
+@lru_cache(maxsize=None)
 def layer() -> str:
-    """The threading layer, started if need be: omp, tbb or workqueue."""
+    """The threading layer, started if need be: omp, tbb or workqueue. It never changes in a process."""
     from numba.np.ufunc import parallel
     parallel._launch_threads()
     return parallel.threading_layer()
