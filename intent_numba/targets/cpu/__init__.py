@@ -5,8 +5,15 @@ from __future__ import annotations
 def compile_program(program, symbol: str):
     """Machine code of a task program: its entry function is ``symbol`` (a content hash). Returns a ``Code``."""
     from ..map_vector import emit_program
+    from .library import compile_text as compile_
 
-    return compile_text(emit_program(program, symbol), symbol)
+    text = emit_program(program, symbol)
+    if not program.externs:
+        return compile_(text, symbol)
+    from .externs import link
+
+    wrappers, libraries = link(program)
+    return compile_(text, symbol, "full", wrappers, libraries)
 
 
 def compile_text(text: str, symbol: str, opt: str = "clean"):

@@ -33,12 +33,15 @@ class Library(JITCodeLibrary):
         tuning = llvm.create_pipeline_tuning_options(speed_level=2)
         builder = llvm.create_pass_builder(self._codegen._tm, tuning)
         if self.opt == "full":
-            passes = builder.getModulePassManager()
-        else:
-            passes = llvm.create_new_module_pass_manager()
-            passes.add_sroa_pass()
-            passes.add_simplify_cfg_pass()
+            return builder.getModulePassManager().run(self._final_module, builder)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
         passes.run(self._final_module, builder)
+        thorough = builder.getFunctionPassManager()
+        for function in self._final_module.functions:
+            if any(b'"intent-opt"="full"' in attribute for attribute in function.attributes):
+                thorough.run(function, builder)
 
 
 class Codegen(JITCPUCodegen):
@@ -82,8 +85,9 @@ _codes: dict[str, Code] = {}
 _lock = threading.Lock()
 
 
-def compile_text(text: str, symbol: str, opt: str = "clean", linked=()) -> Code:
-    """See the package. ``linked`` are Numba libraries whose functions the text calls; they may be inlined."""
+def compile_text(text: str, symbol: str, opt: str = "clean", parts=(), linked=()) -> Code:
+    """See the package. ``parts`` are (symbol, text) of functions that the text declares and calls; ``linked`` are Numba libraries
+    that these call."""
     with global_compiler_lock, _lock:
         known = _codes.get(symbol)
         if known is not None:
@@ -92,11 +96,14 @@ def compile_text(text: str, symbol: str, opt: str = "clean", linked=()) -> Code:
             return known
         _prepare(text.encode() if "numba_parallel_for" in text else b"")
         library = codegen().create_library(symbol)
-        library.opt = "full" if linked else opt
+        library.opt = opt
         library.enable_object_caching()
         for other in linked:
             library.add_linking_library(other)
         library.add_llvm_module(_parse(text))
+        for name, part in parts:
+            library.add_llvm_module(_parse(part))
+            library._final_module.get_function(name).linkage = "internal"      # other kernels may bring the same
         library.finalize()
         code = Code(symbol, library.get_pointer_to_function(symbol), library, text, [library._get_compiled_object()])
         if not code.address:

@@ -5,6 +5,7 @@ import os
 from functools import lru_cache
 
 from ..base import TargetModel
+from ..llvm.text import Dialect
 
 
 @lru_cache(maxsize=None)
@@ -35,3 +36,13 @@ def _vector_bytes() -> int:
 
     features = llvm.get_host_cpu_features()
     return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+
+
+@lru_cache(maxsize=None)
+def host_dialect() -> Dialect:
+    """What the host's code generator does natively: x86 converts halves in registers from F16C on, AArch64 always does."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    x86 = "sse2" in features
+    return Dialect("cpu", half=bool(features.get("f16c")) if x86 else True)

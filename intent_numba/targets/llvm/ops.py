@@ -330,6 +330,10 @@ class Ops:
         """Element ``index`` (in range) of a constant table."""
         return memory.table(self, tuple(values), dt, index)
 
+    def identity(self, kind: str, dt: str, lanes: int = 0) -> Val:
+        """What ``kind`` (sum prod max min any all and or xor) starts from: it leaves every value as it is."""
+        return self.const(_identity(kind, dt), dt, lanes)
+
     # --- lanes ---
 
     def iota(self, lanes: int, dt: str = "index") -> Val:
@@ -400,6 +404,20 @@ class Ops:
     def scatter(self, x: Val, ptr, offsets: Val, mask: Val | None = None) -> None:
         """Store lane by lane in lane order; a later lane wins."""
         memory.scatter(self, x, ptr, offsets, mask)
+
+
+def _identity(kind: str, dt: str):
+    if kind in ("sum", "any", "or", "xor"):
+        return 0
+    if kind == "prod":
+        return 1
+    if kind in ("all", "and"):
+        return True if dt == "bool" else -1
+    if dt in _FLOATS:
+        return {"max": -1.0, "min": 1.0}[kind] * float("inf" if dt != "f8e4m3fn" else 448)
+    n = _WIDTH[dt]
+    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
+    return low if kind == "max" else high
 
 
 def suffix(x: Val) -> str:
