@@ -74,7 +74,11 @@ def _inline_kept(phases: list[Phase], graph: Graph, kept: set[str]) -> set[str]:
     if not home:
         return set()
     for p in phases:
-        value = {s.resource: s.value for s in p.sinks if isinstance(s, Store) and home.get(s.resource) is p and s.valid is None}
+        written = {t for s in p.sinks for t in targets(s)}
+        value = {s.resource: s.value for s in p.sinks if isinstance(s, Store) and home.get(s.resource) is p and s.valid is None
+                 and not any(n.attr in written - {s.resource} and n.attr not in home for n in loads([s.value]))}
+        for r in [r for r, q in home.items() if q is p and r not in value]:
+            del home[r]
         if not value:
             continue
         sub = _Substitute(graph, value)

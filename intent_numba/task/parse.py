@@ -17,7 +17,7 @@ class ParseError(ValueError):
 
 class _Reader:
     def __init__(self, text: str):
-        self.text, self.i, self.g = re.sub(r"  ;[^\n]*", "", text), 0, Graph()
+        self.text, self.i, self.g = text, 0, Graph()
 
     # -- characters
     def skip(self):
@@ -218,7 +218,8 @@ class _Reader:
                 self.need("[")
                 shape = self.several(self.extent, "]")
                 axes = self.paren(self.name) if self.word("tasks") else ()
-                return Resource(n, kind, dt, shape, axes)
+                why = self.until("\n") if self.take(";") else ""
+                return Resource(n, kind, dt, shape, axes, why)
         return None
 
     def block(self) -> list:

@@ -1,0 +1,247 @@
+"""KIR text in, task program text out; and the task program run by the plain executor against the reference interpreter."""
+import numpy as np
+import pytest
+from run_program import run_program
+
+from intent_numba import reference
+from intent_numba.kir import text, verify
+from intent_numba.lowering import lower
+from intent_numba.task.parse import parse_program
+from intent_numba.task.text import print_program
+
+ROWS_COLS = """
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %m = extent {e=`M`} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %m, %1 : domain<M>
+  %c = domain %0, %n, %1 : domain<N>
+"""
+
+SOFTMAX = "kernel softmax(%x: view<f32, [M, N], in>, %y: view<f32, [M, N], out>) {" + ROWS_COLS + """
+  %6 = read %x, %r, %c : tensor<f32, [M, N]>
+  %7 = reduce %6 {axis=1, kind="max"} : tensor<f32, [M]>
+  %8 = expand %7 {axis=1} : tensor<f32, [M, 1]>
+  %9 = broadcast %8 : tensor<f32, [M, N]>
+  %10 = sub %6, %9 : tensor<f32, [M, N]>
+  %11 = exp %10 : tensor<f32, [M, N]>
+  %12 = reduce %11 {axis=1, kind="sum"} : tensor<f32, [M]>
+  %13 = expand %12 {axis=1} : tensor<f32, [M, 1]>
+  %14 = broadcast %13 : tensor<f32, [M, N]>
+  %15 = div %11, %14 : tensor<f32, [M, N]>
+  write %y, %r, %c, %15
+}
+"""
+
+CENTRED = "kernel centred(%x: view<f32, [M, N], in>, %y: view<f32, [M, N], out>) {" + ROWS_COLS + """
+  %6 = read %x, %r, %c : tensor<f32, [M, N]>
+  %7 = reduce %6 {axis=1, kind="sum"} : tensor<f32, [M]>
+  %8 = reduce %6 {axis=0, kind="sum"} : tensor<f32, [N]>
+  %9 = expand %7 {axis=1} : tensor<f32, [M, 1]>
+  %10 = broadcast %9 : tensor<f32, [M, N]>
+  %11 = broadcast %8 : tensor<f32, [M, N]>
+  %12 = sub %6, %10 : tensor<f32, [M, N]>
+  %13 = sub %12, %11 : tensor<f32, [M, N]>
+  write %y, %r, %c, %13
+}
+"""
+
+TURN = """kernel turn(%x: view<f32, [N, N], inout>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %x, %r, %r : tensor<f32, [N, N]>
+  %3 = transpose %2 {perm=(1, 0)} : tensor<f32, [N, N]>
+  write %x, %r, %r, %3
+}
+"""
+
+SNAPSHOT = """kernel snapshot(%x: view<f32, [N], inout>, %y: view<f32, [N], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %x, %r : tensor<f32, [N]>
+  %3 = add %2, %2 : tensor<f32, [N]>
+  write %x, %r, %3
+  write %y, %r, %2
+}
+"""
+
+TOTAL = """kernel total(%x: view<f32, [N], in>, %y: view<f32, [N], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %x, %r : tensor<f32, [N]>
+  %3 = mul %2, %2 : tensor<f32, [N]>
+  %4 = reduce %3 {axis=0, kind="sum"} : f32
+  %5 = broadcast %4 : tensor<f32, [N]>
+  %6 = div %2, %5 : tensor<f32, [N]>
+  write %y, %r, %6
+}
+"""
+
+COPY = """kernel copy(%a: view<f32, [N], in>, %b: view<f32, [N], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %a, %r : tensor<f32, [N]>
+  write %b, %r, %2
+}
+"""
+
+LOOP = """kernel power(%a: view<f32, [N, N], in>, %v: view<f32, [N], inout>, %steps: index) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %t = domain %0, %steps, %1 : domain<%steps>
+  %2 = read %a, %r, %r : tensor<f32, [N, N]>
+  %3 = read %v, %r : tensor<f32, [N]>
+  %4, %5 = for %t, %3, %3 : tensor<f32, [N]>, tensor<f32, [N]> {
+    ^(%i: index, %p: tensor<f32, [N]>, %q: tensor<f32, [N]>):
+    %6 = contract %2, %p {reduce=((1, 0),), batch=(), form="tree"} : tensor<f32, [N]>
+    %7 = reduce %6 {axis=0, kind="max"} : f32
+    %8 = broadcast %7 : tensor<f32, [N]>
+    %9 = div %6, %8 : tensor<f32, [N]>
+    yield %9, %p
+  }
+  %10 = sub %4, %5 : tensor<f32, [N]>
+  write %v, %r, %10
+}
+"""
+
+POINTS = """kernel points(%x: view<i32, [N], in>, %y: view<i32, [N], out>, %k: i32) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  parallel %r {
+    ^(%i: index):
+    %2 = read %x, %i : i32
+    %b = buffer : buffer<i32, [4]>
+    %c0 = const {value=0} : i32
+    %c1 = const {value=1} : i32
+    write %b, %0, %2
+    %5, %6 = loop %2, %c0 : i32, i32 {
+      ^(%v: i32, %s: i32):
+      %7 = sub %v, %k : i32
+      %8 = add %s, %c1 : i32
+      %9 = gt %7, %k : bool
+      yield %9, %7, %8
+    }
+    %10 = read %b, %0 : i32
+    %11 = gt %10, %5 : bool
+    %12 = if %11 : i32 {
+      yield %6
+    } {
+      %13 = read %b, %0 : i32
+      yield %13
+    }
+    write %y, %i, %12
+  }
+}
+"""
+
+
+def program(source, alias=frozenset()):
+    kernel = text.parse_kernel(source)
+    verify(kernel)
+    p = lower(kernel, alias)
+    printed = print_program(p)
+    assert print_program(parse_program(printed)) == printed
+    return kernel, p
+
+
+def both(source, *args, alias=frozenset()):
+    """The arguments after the reference and after the task program."""
+    kernel, p = program(source, alias)
+    one, two = [np.copy(a) for a in args], [np.copy(a) for a in args]
+    reference.run(kernel, one)
+    run_program(p, two)
+    for a, b in zip(one, two):
+        assert a.tobytes() == b.tobytes()
+    return one
+
+
+def stages(p):
+    return [s for s in print_program(p).splitlines() if s.strip().startswith("stage")]
+
+
+def rng(*shape):
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (3, 37), (0, 5), (5, 0)])
+def test_softmax_is_one_stage_of_rows(shape):
+    _, p = program(SOFTMAX)
+    assert len(stages(p)) == 1 and ":M) phases" in stages(p)[0]
+    assert p.inplace == {("x", "y")}
+    both(SOFTMAX, rng(*shape), rng(*shape))
+
+
+def test_softmax_text():
+    _, p = program(SOFTMAX)
+    assert print_program(p) == """program softmax(x: f32[M, N] in, y: f32[M, N] out) {
+  stage stage14 tasks (i12:M) phases cost=32 {
+    scratch s3: f32[M] tasks(i12)
+    scratch t6: f32[M, N] tasks(i12)
+    scratch s9: f32[M] tasks(i12)
+    phase (i13:N)
+      reduce.max.free s3[i12] over i13 of (x[i12, i13]:f32)
+    phase (i13:N)
+      store t6[i12, i13] = exp(sub(x[i12, i13]:f32, s3[i12]:f32):f32):f32
+      reduce.sum.tree s9[i12] over i13 of (t6[i12, i13]:f32)
+    phase (i13:N)
+      store y[i12, i13] = div(t6[i12, i13]:f32, s9[i12]:f32):f32
+  }
+  inplace x y
+}
+"""
+
+
+def test_row_and_column_sums_do_not_share_an_axis():
+    _, p = program(CENTRED)
+    assert len(stages(p)) == 2
+    both(CENTRED, rng(5, 7), rng(5, 7))
+
+
+def test_a_transpose_in_place_reads_everything_first():
+    _, p = program(TURN)
+    assert len(stages(p)) == 2
+    (x,) = both(TURN, rng(6, 6))
+    assert (x == rng(6, 6).T).all()
+
+
+def test_a_read_before_a_store_is_a_snapshot():
+    x, y = both(SNAPSHOT, rng(9), rng(9))
+    assert (y == rng(9)).all() and (x == 2 * rng(9)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 4096, 4097, 9000])
+def test_a_whole_sum_is_split_into_leaves(n):
+    _, p = program(TOTAL)
+    assert len(stages(p)) == 3
+    both(TOTAL, rng(n), rng(n))
+
+
+def test_views_that_may_overlap_are_read_before_anything_is_stored():
+    kernel, p = program(COPY, frozenset({frozenset(("a", "b"))}))
+    assert len(stages(p)) == 2
+    base = np.arange(6, dtype=np.float32)
+    run_program(p, [base[:-1], base[1:]])
+    assert base.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_crossing_carries_are_assigned_at_once():
+    both(LOOP, np.abs(rng(5, 5)), np.abs(rng(5)), np.int64(3))
+    both(LOOP, np.abs(rng(5, 5)), np.abs(rng(5)), np.int64(0))
+
+
+def test_scalar_points_with_control_and_a_buffer():
+    _, p = program(POINTS)
+    assert "point" in stages(p)[0]
+    both(POINTS, np.array([1, 9, 30, -4, 7], np.int32), np.zeros(5, np.int32), np.int32(3))
