@@ -12,9 +12,14 @@ class Route:
 
     @staticmethod
     def of(params, positional: int, keywords: tuple[str, ...]) -> "Route | None":
-        """``params`` are those that the call may pass. None for a form that leaves a runtime parameter to its default."""
-        names = tuple(p.name for p in params if not p.keyword_only)[:positional] + keywords
+        """``params`` are those that the call may pass. None for a form that is wrong, or that leaves a runtime parameter to its
+        default: such a call is for the Python path."""
+        by_position = [p.name for p in params if not p.keyword_only]
+        names = (*by_position[:positional], *keywords)
         place = {name: i for i, name in enumerate(names)}
+        known = {p.name for p in params}
+        if positional > len(by_position) or len(place) < len(names) or not place.keys() <= known:
+            return None
         if any(p.name not in place for p in params if p.kind != "constexpr"):
             return None
         return Route(tuple(place[p.name] for p in params if p.kind == "constexpr" and p.name in place),

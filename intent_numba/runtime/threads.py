@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 import threading
-from functools import lru_cache
+from functools import cache
 
 serial = ctypes.c_int64(0)
 """Nonzero in a process that must not start parallel work. Generated entries read it at its address."""
@@ -27,7 +27,7 @@ def count() -> int:
     return parallel.get_num_threads()
 
 
-@lru_cache(maxsize=None)
+@cache
 def layer() -> str:
     """The threading layer, started if need be: omp, tbb or workqueue. It never changes in a process."""
     from numba.np.ufunc import parallel
