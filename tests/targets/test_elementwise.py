@@ -9,7 +9,7 @@ from intent_numba.kir.ops import ELEMENTWISE
 from intent_numba.kir.types import DTYPES, FLOATS, INTEGERS
 from intent_numba.reference import operations as reference
 
-from .harness import Bench, held, memory, same, samples
+from .harness import MEMORY, Bench, held, memory, same, samples
 
 COUNT = 1024
 LANES = (0, 8, 32)
@@ -63,3 +63,22 @@ def test_approximate_division(ftz):
     bench.finish()
     arrays = [samples("f32", 4096, 1), samples("f32", 4096, 2)]
     check("approx", "div", arrays, ["f32", "f32"], "f32", bench, approximate=True, ftz=ftz)
+
+
+@pytest.mark.parametrize("dt", ["index", "u64", "i32"])
+@pytest.mark.parametrize("kind", ["floordiv", "mod"])
+def test_division_of_small_and_borderline_values(kind, dt):
+    """Vectors of 64-bit integers take the float path only within 51 bits; both sides of that limit are right."""
+    bench = Bench()
+    bench.add("d", lambda o, a, b: o.elementwise(kind, (a, b), dt), [dt, dt], 8)
+    bench.finish()
+    rng = np.random.default_rng(5)
+    low = 0 if dt[0] == "u" else -1000
+    kind_of = np.dtype(MEMORY[dt])
+    small = rng.integers(low, 1000, 4096).astype(kind_of)
+    check("d", kind, [small, rng.permutation(small)], [dt, dt], dt, bench)
+    check("d", kind, [small * 7, np.full(4096, 7, kind_of)], [dt, dt], dt, bench)
+    if dt != "i32":
+        limit = ((1 << 51) + rng.integers(-3, 3, 4096)).astype(kind_of) * (rng.choice([-1, 1], 4096).astype(kind_of) if low else kind_of.type(1))
+        for divisor in (rng.integers(1, 9, 4096).astype(kind_of), rng.permutation(limit), limit - kind_of.type(1)):
+            check("d", kind, [limit, divisor], [dt, dt], dt, bench)

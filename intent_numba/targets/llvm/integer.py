@@ -1,7 +1,7 @@
 """How integers divide on machines whose division traps: every divisor is made safe first, in inactive lanes too.
 
-x // 0 and x % 0 are 0; min // -1 is min; min % -1 is 0. Vectors of up to 32-bit integers divide in floating point, which is exact
-there: the quotient of two n-bit integers is at least 1/b away from the next integer, more than half an ulp of a float with n+2 bits.
+x // 0 and x % 0 are 0; min // -1 is min; min % -1 is 0. Vectors divide in floating point, which is exact there: the quotient of
+two n-bit integers is at least 1/b away from the next integer, more than half an ulp of a float with n+2 bits.
 """
 from __future__ import annotations
 
@@ -91,4 +91,34 @@ def _divide(o, a: Val, b: Val) -> Val:
         wide = "i32" if n <= 16 else a.dt          # small quotients fit a signed word
         q = o.cast(o.div(o.cast(a, f), o.cast(b, f)), wide)
         return o.cast(q, a.dt)
+    if a.lanes >= 4:
+        return _divide_long(o, a, b)
+    return _machine_divide(o, a, b)
+
+
+def _divide_long(o, a: Val, b: Val) -> Val:
+    """Vectors of 64-bit integers: in f64 when all operands lie within 51 bits, which indices do, else one by one."""
+    half = o.const(1 << 51, "u64")
+
+    def small(x):
+        raw = o.relabel(x, "u64")
+        return o.lt(o.add(raw, half), o.const(1 << 52, "u64")) if x.dt in _SIGNED else o.lt(raw, half)
+
+    # Adding an integer to the bits of 1.5 * 2^52 makes the float that is so much larger, and back.
+    base, bits = o.const(1.5 * 2.0 ** 52, "f64"), o.const(0x4338000000000000, "u64")
+
+    def widen(x):
+        return o.sub(o.bitcast(o.add(o.relabel(x, "u64"), bits), "f64"), base)
+
+    with o.fn.if_else(o.all(o.and_(small(a), small(b))).text) as branch:
+        q = o.intrinsic("trunc", (o.div(widen(a), widen(b)),), "f64")
+        q = o.sub(o.bitcast(o.add(q, base), "u64"), bits)
+        branch.yields((q.type, q.text))
+        branch.orelse()
+        slow = _machine_divide(o, a, b)
+        branch.yields((slow.type, slow.text))
+    return Val(a.dt, branch.results[0], a.lanes)
+
+
+def _machine_divide(o, a: Val, b: Val) -> Val:
     return o.ins(a.dt, a.lanes, f"{'sdiv' if a.dt in _SIGNED else 'udiv'} {a.type} {a.text}, {b.text}")
