@@ -1,0 +1,275 @@
+"""The state of emission inside one function: bound axes, the tile of lanes, control masks, and what is already computed.
+
+Values are remembered in a stack of scopes, one for each block that dominates what follows, so an expression is emitted once
+where its operands are known and found again further in.
+"""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...kir.types import Extent
+from ...task.program import Node, Program
+from ..llvm.ops import Ops
+from ..llvm.text import Function
+from ..llvm.values import Val
+from .layout import Layout
+
+ZERO, ONE = Val("index", "0"), Val("index", "1")
+
+
+def index(k: int) -> Val:
+    return Val("index", str(k))
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Lanes base .. base+width-1 of an axis, of which the first ``count`` (at least one) exist. ``full``: all do.
+    ``bits``: the existing lanes as an integer of ``width`` bits."""
+    axis: str
+    base: Val
+    width: int
+    count: Val
+    full: Val
+    bits: str
+
+
+class Env:
+    """``varying``: resources private to a task whose contents differ between lanes. ``width``: lanes when the lane axis is a task
+    axis (0: scalars at statement level)."""
+
+    def __init__(self, program: Program, layout: Layout, fn: Function, arguments: str, frame: str, width: int = 0):
+        self.program, self.graph, self.layout, self.fn, self.width = program, program.graph, layout, fn, width
+        self.arguments, self.frame = arguments, frame
+        self.o = Ops(fn)
+        self.axes: dict[str, Val] = {}
+        self.tile: Tile | None = None
+        self.mask: Val | None = None
+        self.storage: dict = {}
+        self.varying: frozenset[str] = frozenset()
+        self.host = False
+        self._scopes: list[dict] = [{}]
+        self._varies: dict = {}
+        self.reads_memo: dict = {}
+        self._temps: dict = {}
+        self._used: list = []
+
+    # --- scopes ---
+
+    @contextmanager
+    def scope(self):
+        """Everything remembered inside is forgotten behind it."""
+        self._scopes.append({})
+        mark = len(self._used)
+        yield
+        self._scopes.pop()
+        del self._used[mark:]
+
+    def known(self, key):
+        for scope in reversed(self._scopes):
+            v = scope.get(key)
+            if v is not None:
+                return v
+        return None
+
+    def remember(self, key, value):
+        self._scopes[-1][key] = value
+        return value
+
+    def once(self, key, make):
+        """The remembered value of ``key``, made here if there is none."""
+        v = self.known(key)
+        return self.remember(key, make()) if v is None else v
+
+    @contextmanager
+    def bound(self, axis: str, value: Val):
+        """An axis with a value, and a scope."""
+        old = self.axes.get(axis)
+        self.axes[axis] = value
+        with self.scope():
+            yield
+        if old is None:
+            del self.axes[axis]
+        else:
+            self.axes[axis] = old
+
+    @contextmanager
+    def tiled(self, tile: Tile):
+        """Lanes over ``tile.axis``, and a scope."""
+        old, self.tile = self.tile, tile
+        with self.bound(tile.axis, tile.base):
+            yield
+        self.tile = old
+
+    @contextmanager
+    def masked(self, mask: Val | None):
+        """Only the lanes of ``mask`` act, and a scope."""
+        old, self.mask = self.mask, mask
+        with self.scope():
+            yield
+        self.mask = old
+
+    # --- lanes ---
+
+    @property
+    def lanes(self) -> int:
+        return self.tile.width if self.tile else 0
+
+    def make_tile(self, axis: str, base: Val, limit: Val, width: int) -> Tile:
+        """The tile at ``base`` of an axis that ends at ``limit`` > base."""
+        o = self.o
+        left = o.sub(limit, base)
+        full = o.ge(left, index(width))
+        count = o.select(full, index(width), left)
+        missing = self.fn.ins(f"trunc i64 {o.sub(index(width), count).text} to i{width}")
+        return Tile(axis, base, width, count, full, self.fn.ins(f"lshr i{width} -1, {missing}"))
+
+    def live(self) -> Val:
+        """Bool vector: lanes that exist and that control flow has not switched off."""
+        return self.mask if self.mask is not None else self.existing()
+
+    def existing(self) -> Val:
+        def make():
+            lanes = self.tile.width
+            count = Val("i32", self.fn.ins(f"trunc i64 {self.tile.count.text} to i32"))
+            return self.o.lt(self.o.iota(lanes, "i32"), self.o.splat(count, lanes))
+        return self.once(("existing", self.tile.base.text), make)
+
+    def bits(self, mask: Val | None) -> str:
+        """Lanes that act, as an integer: those of ``mask`` (which includes existence) or all that exist."""
+        if mask is None:
+            return self.tile.bits
+        return self.fn.ins(f"bitcast {mask.type} {mask.text} to i{mask.lanes}")
+
+    def wide(self, x: Val) -> Val:
+        """``x`` as a vector of the current tile; a splat is remembered."""
+        lanes = self.lanes
+        if not lanes or x.lanes:
+            return x
+        if x.text[0] != "%":
+            return self.o.splat(x, lanes)
+        return self.once(("splat", x.text, lanes), lambda: self.o.splat(x, lanes))
+
+    # --- launch frame ---
+
+    def slot_pointer(self, slot: int) -> str:
+        """The address of a launch frame slot; the arguments may lie elsewhere."""
+        key = ("slot", slot)
+        if key not in self.fn.cache:
+            base = self.arguments if slot < self.layout.arguments else self.frame
+            self.fn.cache[key] = self.fn.entry(f"getelementptr i64, ptr {base}, i64 {slot}")
+        return self.fn.cache[key]
+
+    def slot(self, slot: int, type: str = "i64") -> str:
+        """A slot that does not change while this function runs."""
+        key = ("slot", slot, type)
+        if key not in self.fn.cache:
+            self.fn.cache[key] = self.fn.entry(f"load {type}, ptr {self.slot_pointer(slot)}")
+        return self.fn.cache[key]
+
+    def entry_bool(self, text: str) -> Val:
+        """A condition over entry values, computed in the entry block once."""
+        key = ("entry", text)
+        if key not in self.fn.cache:
+            self.fn.cache[key] = self.fn.entry(text)
+        return Val("bool", self.fn.cache[key])
+
+    def extent(self, e: Extent) -> Val:
+        """The value of an extent; a vector if it depends on a varying cell."""
+        if e.const is not None:
+            return index(e.const)
+        private = any(s.startswith("%") for s in e.symbols)
+        if private:
+            return self._polynomial(e)
+        return self.once(("extent", e), lambda: self._polynomial(e))
+
+    def _polynomial(self, e: Extent) -> Val:
+        o, total = self.o, ZERO
+        for mono, coef in e.terms:
+            term = index(coef)
+            for s in mono:
+                term = o.mul(term, self.symbol(s))
+            total = o.add(total, term)
+        return total
+
+    def symbol(self, s: str) -> Val:
+        if s.startswith("%"):
+            name = s if s in self.storage or s in self.layout.cells else s[1:]
+            return self.load_cell(name, "index")
+        view, axis = self.program.symbols[s]
+        return Val("index", self.slot(self.layout.extents[view, axis]))
+
+    def load_cell(self, name: str, dt: str) -> Val:
+        """A private or launch cell's value now."""
+        st = self.storage.get(name)
+        if st is not None:
+            return self.o.load(dt, st.base, st.lanes)
+        slot = self.layout.cells[name]
+        if self.host:
+            return self.o.load(dt, self.slot_pointer(slot))
+        return self.once(("cell", slot), lambda: self.o.load(dt, self.slot_pointer(slot)))
+
+    # --- what depends on the lane ---
+
+    def varies(self, root: Node) -> bool:
+        """Whether lanes see different values: the node uses the lane axis or a varying resource."""
+        if self.tile is None and not self.varying:
+            return False
+        memo = self._varies.setdefault(self.tile.axis if self.tile else None, {})
+        axis = self.tile.axis if self.tile else None
+        stack = [root]
+        while stack:
+            n = stack[-1]
+            if id(n) in memo:
+                stack.pop()
+                continue
+            if n.op == "axis":
+                memo[id(n)] = n.attr == axis
+            elif n.op in ("load", "gload") and n.attr in self.varying:
+                memo[id(n)] = True
+            elif n.op == "extent":
+                memo[id(n)] = any(s in self.varying or s[1:] in self.varying for s in n.attr.symbols if s.startswith("%"))
+            else:
+                open_ = [a for a in n.args if id(a) not in memo]
+                if open_:
+                    stack += open_
+                    continue
+                memo[id(n)] = any(memo[id(a)] for a in n.args)
+            stack.pop()
+        return memo[id(root)]
+
+    # --- temporary memory ---
+
+    def temp(self, dt: str, count: int, align: int = 64) -> str:
+        """Stack memory of ``count`` elements as stored, free for reuse when the scope ends."""
+        from ..llvm.values import MEMORY
+        size = (MEMORY[dt], count)
+        n = sum(1 for u in self._used if u == size)
+        self._used.append(size)
+        pool = self._temps.setdefault(size, [])
+        while len(pool) <= n:
+            pool.append(self.fn.alloca(MEMORY[dt], align, count))
+        return pool[n]
+
+    def variable(self, dt: str, init: Val | None = None, lanes: int = 0) -> "Variable":
+        """A mutable local of the emitted code (a stack slot that mem2reg turns into registers)."""
+        v = Variable(self, dt, lanes, self.fn.alloca(Val(dt, "", lanes).type))
+        if init is not None:
+            v.set(init)
+        return v
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A register-typed stack slot."""
+    env: Env
+    dt: str
+    lanes: int
+    pointer: str
+
+    def get(self) -> Val:
+        return Val(self.dt, self.env.fn.ins(f"load {Val(self.dt, '', self.lanes).type}, ptr {self.pointer}"), self.lanes)
+
+    def set(self, x: Val) -> None:
+        x = self.env.o.splat(x, self.lanes)
+        self.env.fn.do(f"store {x.type} {x.text}, ptr {self.pointer}")

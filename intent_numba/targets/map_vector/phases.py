@@ -1,0 +1,159 @@
+"""A phase: its loop nest, which loop is tiled by lanes, and what happens at each point.
+
+Sinks that share a nest run together; reductions over different axes and contractions get nests of their own, in order.
+Loops that a reduction does not consume are outside; the tile loop is the innermost of them unless the lanes run over the reduced
+axis itself.
+"""
+from __future__ import annotations
+
+from ...task.program import Axis, Contract, Phase, Reduce, Scan, Store
+from . import contraction, reductions, scans
+from .env import ZERO, Env
+from .expr import hoist, value
+from .memory import store
+from .plan import PHASE_LANES, lane_loop, sink_roots, sink_targets
+
+
+def phase(env: Env, ph: Phase) -> None:
+    if not ph.loops:
+        with env.scope():
+            for s in ph.sinks:
+                perform(env, s)
+        return
+    for sinks in groups(ph.sinks):
+        with env.scope():
+            _group(env, ph.loops, sinks)
+
+
+def perform(env: Env, s: Store) -> None:
+    """Store an expression's value here; later sinks of this point use the value."""
+    x = value(env, s.value)
+    valid = value(env, s.valid) if s.valid is not None else None
+    store(env, s.resource, s.coords, x, valid)
+    if valid is None:
+        env.remember(id(env.graph("load", s.coords, s.resource, x.dt)), x)
+
+
+def groups(sinks) -> list[list]:
+    """Runs of sinks that one nest can perform."""
+    out: list[list] = []
+    kind = None
+    for s in sinks:
+        own = None if isinstance(s, Store) else (type(s), s.axis) if isinstance(s, (Reduce, Scan)) else id(s)
+        if not out or own is not None and kind is not None and own != kind or isinstance(s, Contract) or kind is not None and isinstance(kind, int):
+            out.append([])
+            kind = None
+        out[-1].append(s)
+        kind = own if own is not None else kind
+    return out
+
+
+def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
+    o = env.o
+    structured = next((s for s in sinks if not isinstance(s, Store)), None)
+    reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
+    lane = None if env.tile else lane_loop(loops, sinks)
+    free = [a for a in loops if a.name not in reduced and a.name != lane]
+    free += [a for a in loops if a.name == lane and a.name not in reduced]
+    by_name = {a.name: a for a in loops}
+    inner = [by_name[a] for a in reduced]
+    roots = [r for s in sinks for r in sink_roots(s)]
+    written = frozenset(t for s in sinks for t in sink_targets(s))
+
+    def leaf():
+        match structured:
+            case None:
+                for s in sinks:
+                    perform(env, s)
+            case Reduce():
+                reductions.reduce(env, inner[0], lane == inner[0].name, sinks, perform)
+            case Scan():
+                scans.scan(env, inner[0], lane == inner[0].name, sinks, perform)
+            case Contract():
+                contraction.contract(env, structured, inner, perform)
+
+    def full():
+        nest(env, free, lane, roots, written, leaf)
+
+    def empty():
+        nest(env, free, lane, (), written, lambda: _nothing(env, sinks, perform))
+
+    with env.scope():
+        if structured is None or isinstance(structured, Scan) or all(a.extent.const for a in inner):
+            return full()
+        some = o.const(True, "bool")
+        for a in inner:
+            some = o.and_(some, o.gt(env.extent(a.extent), ZERO))
+        with env.fn.if_else(some.text) as branch:
+            with env.scope():
+                full()
+            branch.orelse()
+            with env.scope():
+                empty()
+    return None
+
+
+def _nothing(env: Env, sinks, perform) -> None:
+    """What reductions of no element give."""
+    for s in sinks:
+        match s:
+            case Reduce():
+                for target, x in zip(s.targets, reductions.of_nothing(env, s)):
+                    store(env, target, s.coords, x)
+            case Contract():
+                contraction.finish(env, s, env.o.const(0, s.a.dt), perform)
+
+
+def nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
+    """The loops, outermost first, around ``leaf()``. What the roots need is computed as far out as it is known."""
+    o = env.o
+    some = None
+    for a in axes:
+        if a.extent.const is None:
+            n = env.extent(a.extent)
+            if not n.lanes:
+                c = o.gt(n, ZERO)
+                some = c if some is None else o.and_(some, c)
+        elif a.extent.const <= 0:
+            return
+    if some is None:
+        return _nest(env, axes, lane, roots, written, leaf)
+    with env.fn.if_(some.text), env.scope():
+        _nest(env, axes, lane, roots, written, leaf)
+
+
+def _nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
+    if not axes:
+        return leaf()
+    o, (axis, *inner) = env.o, axes
+    n = env.extent(axis.extent)
+    if n.lanes:
+        return _ragged(env, axis, n, inner, lane, written, leaf)
+    hoist(env, roots, written)
+    if axis.name == lane:
+        with env.fn.loop("0", n.text, PHASE_LANES) as lp:
+            with env.tiled(env.make_tile(axis.name, o.relabel(_index(lp), "index"), n, PHASE_LANES)):
+                _nest(env, inner, lane, roots, written, leaf)
+        return None
+    with env.fn.loop("0", n.text) as lp, env.bound(axis.name, _index(lp)):
+        _nest(env, inner, lane, roots, written, leaf)
+    return None
+
+
+def _ragged(env: Env, axis: Axis, n, inner, lane, written, leaf) -> None:
+    """A loop whose extent differs between lanes: it runs while a lane has elements left. Nothing is hoisted out of it."""
+    o = env.o
+    live = env.live()
+    with env.fn.repeat([("i64", "0")]) as lp:
+        i = _index(lp, lp.carried[0])
+        mask = o.and_(live, o.lt(i, n))
+        some = o.any(mask)
+        with env.fn.if_(some.text), env.masked(mask), env.bound(axis.name, i):
+            _nest(env, inner, lane, (), written, leaf)
+        lp.next[0] = o.add(i, o.const(1, "index")).text
+        lp.again = some.text
+
+
+def _index(lp, text: str | None = None):
+    from ..llvm.values import Val
+    return Val("index", text or lp.index)

@@ -1,0 +1,198 @@
+"""Which axis the lanes of a stage run over, how many there are, and which private values differ between them.
+
+``lanes is None``: one task point at a time, and every phase picks a lane axis among its own loops. Else the lane axis is a task
+axis: every statement works on ``width`` points at once, control flow under masks. The choice counts accesses: an access votes for
+the axis that walks its last coordinate, where elements are presumed consecutive.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ...kir.types import BITS
+from ...task.program import Axis, Contract, For, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store
+
+PHASE_LANES = 32
+"""Lanes of a phase: section 12's tree has 32 leaves, and 32 elements amortise a loop."""
+SHORT = 16
+"""Rows this short are better run one per lane."""
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """``order``: the task axes as the launch linearises them, the lane axis last."""
+    order: tuple[Axis, ...]
+    lanes: str | None = None
+    width: int = 0
+    varying: frozenset[str] = frozenset()
+
+
+def plan_stage(program: Program, stage: Stage) -> StagePlan:
+    lane = _lane_axis(program, stage)
+    if lane is None:
+        return StagePlan(stage.tasks)
+    order = tuple(a for a in stage.tasks if a.name != lane) + tuple(a for a in stage.tasks if a.name == lane)
+    width = PHASE_LANES if stage.kind == "phases" else _point_width(stage)
+    return StagePlan(order, lane, width, varying_resources(program, stage, lane))
+
+
+def _lane_axis(program: Program, stage: Stage) -> str | None:
+    if not stage.tasks:
+        return None
+    last = stage.tasks[-1].name
+    if stage.kind == "point":
+        return last
+    phases = list(walk_phases(stage.body))
+    votes = Counter()
+    for ph in phases:
+        weight = 1 + 4 * len(ph.loops)
+        for axis in _votes(ph):
+            votes[axis] += weight
+    tasks = [a.name for a in stage.tasks]
+    loops = {a.name: a for ph in phases for a in ph.loops}
+    best_task = max(tasks, key=lambda a: (votes[a], a == last))
+    if not loops or all(a.extent.const is not None and a.extent.const <= SHORT for a in loops.values()):
+        return best_task
+    best_loop = max(votes[a] for a in loops)
+    return best_task if votes[best_task] > best_loop else None
+
+
+def lane_loop(ph_loops: tuple[Axis, ...], sinks) -> str | None:
+    """The loop a phase's lanes run over when the stage has none: most votes, the later on ties. A contraction's chain is
+    sequential, so its reduced axes cannot be."""
+    barred = {a for s in sinks if isinstance(s, Contract) for a in s.axes}
+    loops = [a.name for a in ph_loops if a.name not in barred]
+    if not loops:
+        return None
+    votes = Counter()
+    for s in sinks:
+        votes.update(_sink_votes(s))
+    return max(loops, key=lambda a: (votes[a], loops.index(a)))
+
+
+def _votes(ph: Phase):
+    for s in ph.sinks:
+        yield from _sink_votes(s)
+
+
+def _sink_votes(sink):
+    if isinstance(sink, Store) and sink.coords:
+        yield from _walks(sink.coords[-1])
+    if isinstance(sink, (Reduce, Scan)) and sink.coords:
+        yield from _walks(sink.coords[-1])
+    for root in sink_roots(sink):
+        for n in walk_nodes(root):
+            if n.op == "load" and n.args:
+                yield from _walks(n.args[-1])
+            elif n.op == "gload":
+                yield from _walks(n.args[-1])
+
+
+def _walks(coord: Node):
+    """Axes that step through a coordinate one by one."""
+    if coord.op == "axis":
+        yield coord.attr
+    elif coord.op in ("add", "sub"):
+        yield from _walks(coord.args[0])
+        if coord.op == "add":
+            yield from _walks(coord.args[1])
+
+
+def _point_width(stage: Stage) -> int:
+    """Eight vector registers' worth of the widest dtype, at most 16 lanes."""
+    widest = max((BITS[r.dt] for r in stage.resources if r.dt != "index"), default=32)
+    return 8 if widest > 32 else 16
+
+
+# --- walking ---------------------------------------------------------------------------------------------------------
+
+def sink_roots(sink) -> tuple[Node, ...]:
+    """The expressions a sink evaluates, coordinates included."""
+    match sink:
+        case Store():
+            return (*sink.coords, sink.value) + ((sink.valid,) if sink.valid is not None else ())
+        case Contract():
+            return (*sink.coords, sink.a, sink.b, *(r for s in sink.epilogue for r in sink_roots(s)))
+        case _:
+            return (*sink.coords, *sink.values, *sink.identities)
+
+
+def sink_targets(sink) -> tuple[str, ...]:
+    match sink:
+        case Store():
+            return (sink.resource,)
+        case Contract():
+            return ((sink.target,) if sink.keep else ()) + tuple(s.resource for s in sink.epilogue)
+        case _:
+            return sink.targets
+
+
+def walk_nodes(*roots: Node):
+    seen, stack = set(), list(roots)
+    while stack:
+        n = stack.pop()
+        if id(n) not in seen:
+            seen.add(id(n))
+            yield n
+            stack += n.args
+
+
+def walk_phases(body):
+    for s in body:
+        match s:
+            case Phase():
+                yield s
+            case For() | Loop():
+                yield from walk_phases(s.body)
+            case If():
+                yield from walk_phases(s.then)
+                yield from walk_phases(s.orelse)
+            case Stage():
+                yield from walk_phases(s.body)
+
+
+# --- what differs between lanes ----------------------------------------------------------------------------------------
+
+def varying_resources(program: Program, stage: Stage, lane: str) -> frozenset[str]:
+    """Scratch always differs; a cell does if it is given a lane's value, or is assigned where lanes diverge."""
+    varying = {r.name for r in stage.resources if r.shape}
+    private = {r.name for r in stage.resources}
+
+    def varies(*roots: Node) -> bool:
+        return any(n.op == "axis" and n.attr == lane or n.op in ("load", "gload") and n.attr in varying
+                   or n.op == "extent" and extent_varies(n.attr) for n in walk_nodes(*roots))
+
+    def extent_varies(e) -> bool:
+        return any(s in varying or s[1:] in varying for s in e.symbols if s.startswith("%"))
+
+    def visit(body, divergent: bool) -> None:
+        for s in body:
+            match s:
+                case Phase():
+                    ragged = any(extent_varies(a.extent) for a in s.loops)
+                    for sink in s.sinks:
+                        targets = private.intersection(sink_targets(sink))
+                        if targets and (divergent or ragged or varies(*sink_roots(sink)) or _combine_varies(sink, varies)):
+                            varying.update(targets)
+                case For():
+                    apart = divergent or extent_varies(s.extent) or s.stop in varying
+                    if varies(s.begin, s.step):
+                        varying.add(s.var)
+                    visit(s.body, apart)
+                case Loop():
+                    visit(s.body, divergent or s.again in varying)
+                case If():
+                    apart = divergent or varies(s.cond)
+                    visit(s.then, apart)
+                    visit(s.orelse, apart)
+
+    before = -1
+    while before != len(varying):
+        before = len(varying)
+        visit(stage.body, False)
+    return frozenset(varying)
+
+
+def _combine_varies(sink, varies) -> bool:
+    combine = getattr(sink, "combine", None)
+    return combine is not None and varies(*combine.results)

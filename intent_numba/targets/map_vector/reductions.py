@@ -1,0 +1,347 @@
+"""Reductions: section 12 R over a loop, and the order-free kinds.
+
+``horizontal``: the lanes of a tile are the 32 accumulators of the tree. Otherwise the loop is sequential, each lane (or the one
+scalar) reduces its own elements, and the 32 accumulators of the tree lie in memory. Chunks of 4096 elements give partial results
+that are reduced by the same rule, level by level, in a small memory state.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ...kir.ops import CHUNK, LANES
+from ...kir.types import BITS, int_range, is_float, is_int, is_signed
+from ...task.program import Axis, Reduce, Scan, Store
+from ..llvm.values import Val
+from .env import ZERO, Env, Variable, index
+from .expr import hoist, value
+from .memory import store
+from .plan import sink_roots, sink_targets
+
+OPERATION = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and", "and": "and", "or": "or", "xor": "xor",
+             "fma": "add"}
+LEVELS = 4
+"""Levels above the leaf: 4096^5 elements."""
+NOWHERE = (1 << 63) - 1
+"""The index of an arg reduction of no element."""
+
+
+def identity(kind: str, dt: str):
+    """The Python value that a builtin reduction of no element gives."""
+    match kind:
+        case "sum" | "or" | "xor" | "any" | "fma":
+            return 0
+        case "prod":
+            return 1
+        case "all" | "and":
+            return 1 if dt == "bool" else -1 if is_signed(dt) else int_range(dt)[1]
+        case "max" | "argmax":
+            return int_range(dt)[0] if is_int(dt) else False if dt == "bool" else -_top(dt)
+        case _:
+            return int_range(dt)[1] if is_int(dt) else True if dt == "bool" else _top(dt)
+
+
+def _top(dt: str) -> float:
+    return 448.0 if dt == "f8e4m3fn" else math.inf
+
+
+def of_nothing(env: Env, s: Reduce) -> list[Val]:
+    """The results over an empty axis."""
+    if s.kind == "generic":
+        return [value(env, x) for x in s.identities]
+    dt = s.values[0].dt
+    unit = env.o.const(identity(s.kind, dt), dt)
+    return [unit, index(NOWHERE)] if s.kind.startswith("arg") else [unit]
+
+
+def merge(env: Env, s: Reduce | Scan, a: list[Val], b: list[Val]) -> list[Val]:
+    """a ⊕ b."""
+    o = env.o
+    if s.kind == "generic":
+        with env.scope():
+            for hole, x in zip((*s.combine.left, *s.combine.right), (*a, *b)):
+                env.remember(id(hole), x)
+            return [value(env, r) for r in s.combine.results]
+    if s.kind in ("argmax", "argmin"):
+        (va, ka, ia), (vb, kb, ib) = a, b
+        wins = o.or_(o.gt(kb, ka), o.and_(o.eq(kb, ka), o.lt(ib, ia)))
+        return [o.select(wins, vb, va), o.select(wins, kb, ka), o.select(wins, ib, ia)]
+    return [o.elementwise(OPERATION[s.kind], (a[0], b[0]), a[0].dt)]
+
+
+@dataclass
+class Accumulator:
+    """One reduction in progress. ``dts``: dtypes of what is carried; ``lanes``: of one element as it arrives; ``wide``: of a result."""
+    sink: Reduce
+    dts: list[str]
+    horizontal: bool
+    lanes: int
+    wide: int
+    tree: bool
+    current: list[Variable] = field(default_factory=list)
+    before: list[Variable] = field(default_factory=list)     # horizontal: as it was before the last tile
+    slots: list[str] = field(default_factory=list)           # vertical tree: 32 elements in memory
+    levels: list[str] = field(default_factory=list)
+    results: list[Variable] = field(default_factory=list)
+
+
+def reduce(env: Env, axis: Axis, horizontal: bool, sinks, perform) -> None:
+    """Reduce over ``axis`` at the current point of the other loops, and store the results. The axis is not empty."""
+    o = env.o
+    n = env.extent(axis.extent)
+    chunked = axis.extent.const is None or axis.extent.const > CHUNK
+    accs = {id(s): _accumulator(env, s, horizontal, chunked) for s in sinks if isinstance(s, Reduce)}
+    trees = [a for a in accs.values() if a.tree]
+    hoist(env, [r for s in sinks for r in sink_roots(s)], frozenset(t for s in sinks for t in sink_targets(s)))
+    for a in accs.values():
+        if not a.tree:
+            _reset(env, a)
+    if not trees or not chunked:
+        for a in trees:
+            _reset(env, a)
+        _sweep(env, axis, horizontal, ZERO, n, sinks, accs, perform)
+        for a in trees:
+            _set(a.results, _fold(env, a, n))
+    else:
+        chunks = o.shr(o.add(n, index(CHUNK - 1)), index(12))
+        with env.fn.loop("0", chunks.text) as lp, env.scope():
+            c = Val("index", lp.index)
+            lo = o.shl(c, index(12))
+            hi = _minimum(env, o.add(lo, index(CHUNK)), n)
+            for a in trees:
+                _reset(env, a)
+            _sweep(env, axis, horizontal, lo, hi, sinks, accs, perform)
+            for a in trees:
+                part = _fold(env, a, o.sub(hi, lo))
+                with env.fn.if_else(o.eq(chunks, index(1)).text) as branch:
+                    _set(a.results, part)
+                    branch.orelse()
+                    _push(env, a, part, c, chunks)
+    for a in accs.values():
+        if not a.tree:
+            _set(a.results, _fold(env, a, n))
+    for a in accs.values():
+        results = [v.get() for v in a.results]
+        if a.sink.kind.startswith("arg"):
+            results = [results[0], results[2]]
+        for target, x in zip(a.sink.targets, results):
+            store(env, target, a.sink.coords, x)
+
+
+def _accumulator(env: Env, s: Reduce, horizontal: bool, chunked: bool) -> Accumulator:
+    dts = [v.dt for v in s.values]
+    tree = s.form == "tree" or s.kind == "generic"
+    if s.kind.startswith("arg"):
+        dts = [dts[0], _key_dt(dts[0]), "index"]
+    if s.kind == "fma":
+        dts = dts[:1]
+    lanes = LANES if horizontal else env.lanes
+    wide = 0 if horizontal else env.lanes
+    a = Accumulator(s, dts, horizontal, lanes, wide, tree)
+    a.results = [env.variable(dt, lanes=wide) for dt in dts]
+    if horizontal or not tree:
+        a.current = [env.variable(dt, lanes=lanes) for dt in dts]
+    if horizontal:
+        a.before = [env.variable(dt, lanes=lanes) for dt in dts]
+    elif tree:
+        a.slots = [env.temp(dt, LANES * max(lanes, 1)) for dt in dts]
+    if tree and chunked:
+        a.levels = [env.temp(dt, LEVELS * LANES * max(wide, 1)) for dt in dts]
+    return a
+
+
+def _set(variables, values) -> None:
+    for v, x in zip(variables, values):
+        v.set(x)
+
+
+def _initial(env: Env, a: Accumulator) -> list[Val]:
+    """What an accumulator holds before its first element. A generic one holds nothing: this is never combined."""
+    o, s = env.o, a.sink
+    if s.kind == "generic":
+        return [o.const(0, dt) for dt in a.dts]
+    if s.kind.startswith("arg"):
+        return [o.const(identity(s.kind, a.dts[0]), a.dts[0]), o.const(int_range(a.dts[1])[0], a.dts[1]), index(NOWHERE)]
+    return [o.const(identity(s.kind, a.dts[0]), a.dts[0])]
+
+
+def _reset(env: Env, a: Accumulator) -> None:
+    start = _initial(env, a)
+    _set(a.current, start)
+    _set(a.before, start)
+    if a.slots and a.sink.kind != "generic":
+        o = env.o
+        with env.fn.loop("0", str(LANES)) as lp:
+            _put(env, a.dts, a.slots, Val("index", lp.index), a.lanes, [o.splat(x, a.lanes) for x in start])
+
+
+# --- elements --------------------------------------------------------------------------------------------------------
+
+def _sweep(env: Env, axis: Axis, horizontal: bool, lo: Val, hi: Val, sinks, accs, perform) -> None:
+    """Feed elements lo .. hi-1."""
+    o = env.o
+    with env.fn.loop(lo.text, hi.text, LANES if horizontal else 1) as lp:
+        i = Val("index", lp.index)
+        here = env.tiled(env.make_tile(axis.name, i, hi, LANES)) if horizontal else env.bound(axis.name, i)
+        with here:
+            for s in sinks:
+                if isinstance(s, Store):
+                    perform(env, s)
+                else:
+                    _feed(env, accs[id(s)], o.sub(i, lo), i)
+    if not horizontal:
+        return
+    last = o.add(o.and_(o.sub(o.sub(hi, lo), index(1)), index(LANES - 1)), index(1))
+    there = o.lt(o.iota(LANES, "i32"), o.splat(Val("i32", env.fn.ins(f"trunc i64 {last.text} to i32")), LANES))
+    for a in accs.values():
+        for now, old in zip(a.current, a.before):
+            now.set(o.select(there, now.get(), old.get()))
+
+
+def _feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
+    """One element (of every lane); ``at`` counts from the leaf's begin."""
+    o, s = env.o, a.sink
+    x = [value(env, v) for v in s.values]
+    if a.lanes:
+        x = [env.wide(v) for v in x]
+    if s.kind.startswith("arg"):
+        place = o.add(env.wide(i), o.iota(LANES)) if a.horizontal else i
+        x = [x[0], _key(env, s.kind, x[0]), o.splat(place, a.lanes)]
+
+    def combined(old):
+        return [o.fma(x[0], x[1], old[0])] if s.kind == "fma" else merge(env, s, old, x)
+    if a.current:
+        old = [v.get() for v in a.current]
+        new = combined(old)
+        if s.kind == "generic":
+            first = o.eq(at, ZERO)
+            new = [o.select(first, p, q) for p, q in zip(x, new)]
+        _set(a.before, old)
+        _set(a.current, new)
+        return
+    slot = o.and_(at, index(LANES - 1))
+    if s.kind != "generic":
+        return _put(env, a.dts, a.slots, slot, a.lanes, combined(_get(env, a.dts, a.slots, slot, a.lanes)))
+    with env.fn.if_else(o.lt(at, index(LANES)).text) as branch:
+        _put(env, a.dts, a.slots, slot, a.lanes, x)
+        branch.orelse()
+        with env.scope():
+            _put(env, a.dts, a.slots, slot, a.lanes, combined(_get(env, a.dts, a.slots, slot, a.lanes)))
+
+
+def _get(env: Env, dts, memory, slot: Val, lanes: int) -> list[Val]:
+    o = env.o
+    at = o.mul(slot, index(max(lanes, 1)))
+    return [o.load(dt, o.gep(dt, m, at), lanes) for dt, m in zip(dts, memory)]
+
+
+def _put(env: Env, dts, memory, slot: Val, lanes: int, values) -> None:
+    o = env.o
+    at = o.mul(slot, index(max(lanes, 1)))
+    for dt, m, x in zip(dts, memory, values):
+        o.store(o.splat(x, lanes), o.gep(dt, m, at))
+
+
+# --- folding ---------------------------------------------------------------------------------------------------------
+
+def _fold(env: Env, a: Accumulator, n: Val) -> list[Val]:
+    """The leaf's result after ``n`` elements."""
+    if not a.horizontal:
+        if a.current:
+            return [v.get() for v in a.current]
+        _fold_slots(env, a, a.slots, ZERO, a.lanes, n)
+        return _get(env, a.dts, a.slots, ZERO, a.lanes)
+    o, x = env.o, [v.get() for v in a.current]
+    half = LANES // 2
+    while half:
+        low, high = [o.slice(v, 0, half) for v in x], [o.slice(v, half, half) for v in x]
+        if half == 1:
+            low, high = [o.extract(v, 0) for v in low], [o.extract(v, 0) for v in high]
+        new = merge(env, a.sink, low, high)
+        if a.sink.kind == "generic":
+            lanes = half if half > 1 else 0
+            place = o.add(o.iota(half), index(half)) if lanes else index(1)
+            there = o.lt(place, o.splat(n, lanes))
+            new = [o.select(there, p, q) for p, q in zip(new, low)]
+        x, half = new, half // 2
+    return x
+
+
+def _fold_slots(env: Env, a: Accumulator, memory, first: Val, lanes: int, n: Val) -> None:
+    """Fold slots first .. first+31 into ``first``; after ``n`` elements only min(n, 32) of them hold something."""
+    o = env.o
+    with env.fn.repeat([("i64", str(LANES // 2))]) as outer:
+        half = Val("index", outer.carried[0])
+        with env.fn.loop("0", half.text) as inner:
+            low = Val("index", inner.index)
+            high = o.add(low, half)
+            with env.fn.if_(o.lt(high, n).text), env.scope():
+                p = _get(env, a.dts, memory, o.add(first, low), lanes)
+                q = _get(env, a.dts, memory, o.add(first, high), lanes)
+                _put(env, a.dts, memory, o.add(first, low), lanes, merge(env, a.sink, p, q))
+        following = o.shr(half, index(1))
+        outer.next[0] = following.text
+        outer.again = o.gt(following, ZERO).text
+
+
+def _push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None:
+    """Element ``c`` of ``count`` > 1 partial results: reduce them by the same rule, level by level."""
+    o, fn = env.o, env.fn
+    carries = [("i64", "0"), ("i64", c.text), ("i64", count.text)] + [(p.type, p.text) for p in part]
+    with fn.repeat(carries) as lp:
+        level, i, n = (Val("index", t) for t in lp.carried[:3])
+        x = [Val(p.dt, t, p.lanes) for p, t in zip(part, lp.carried[3:])]
+        at = o.and_(i, index(CHUNK - 1))
+        first = o.shl(level, index(5))
+        slot = o.add(first, o.and_(at, index(LANES - 1)))
+        with fn.if_else(o.lt(at, index(LANES)).text) as branch:
+            _put(env, a.dts, a.levels, slot, a.wide, x)
+            branch.orelse()
+            with env.scope():
+                _put(env, a.dts, a.levels, slot, a.wide, merge(env, a.sink, _get(env, a.dts, a.levels, slot, a.wide), x))
+        leaf_ends = o.or_(o.eq(at, index(CHUNK - 1)), o.eq(o.add(i, index(1)), n))
+        with fn.if_else(leaf_ends.text) as branch:
+            _fold_slots(env, a, a.levels, first, a.wide, o.add(at, index(1)))
+            folded = _get(env, a.dts, a.levels, first, a.wide)
+            more = o.gt(n, index(CHUNK))
+            with fn.if_(o.not_(more).text):
+                _set(a.results, folded)
+            branch.yields(("i1", more.text), *((p.type, p.text) for p in folded))
+            branch.orelse()
+            branch.yields(("i1", "false"), *((p.type, p.text) for p in x))
+        up = o.shr(o.add(n, index(CHUNK - 1)), index(12))
+        lp.next[:] = [o.add(level, index(1)).text, o.shr(i, index(12)).text, up.text, *branch.results[1:]]
+        lp.again = branch.results[0]
+
+
+def _minimum(env: Env, a: Val, b: Val) -> Val:
+    return env.o.select(env.o.lt(a, b), a, b)
+
+
+# --- order of arg reductions -------------------------------------------------------------------------------------------
+
+def _key_dt(dt: str) -> str:
+    if is_float(dt):
+        return "i64" if dt == "f64" else "i32"
+    return "i8" if dt == "bool" else f"i{BITS[dt]}"
+
+
+def _key(env: Env, kind: str, x: Val) -> Val:
+    """A signed integer that grows with the rank of x: NaN first, then by value with -0 below +0."""
+    o, dt = env.o, _key_dt(x.dt)
+    if x.dt == "bool":
+        key = o.convert(x, "i8")
+    elif is_float(x.dt):
+        raw = x if x.dt == "f64" else o.convert(x, "f32")
+        bits = o.bitcast(raw, dt)
+        sign = o.shr(bits, o.const(BITS[dt] - 1, dt))
+        key = o.xor(bits, o.and_(sign, o.const(int_range(dt)[1], dt)))
+    elif is_signed(x.dt):
+        key = o.relabel(x, dt)
+    else:
+        key = o.xor(o.relabel(x, dt), o.const(int_range(dt)[0], dt))
+    if kind == "argmin":
+        key = o.not_(key)
+    if is_float(x.dt):
+        key = o.select(o.ne(x, x), o.const(int_range(dt)[1], dt), key)
+    return key

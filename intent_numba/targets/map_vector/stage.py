@@ -1,0 +1,159 @@
+"""A stage as a function over a range of its linearised grid: ``void @name(i64 lo, i64 hi, ptr frame)``.
+
+The grid is row-major over the planned order of task axes. A range is walked row by row: the leading coordinates are decoded once
+per row, then the last axis runs point by point, or tile by tile when the lanes run over it.
+"""
+from __future__ import annotations
+
+from ...kir.types import Extent
+from ...task.program import Phase, Program, Resource, Stage, Store
+from ..llvm.text import Module
+from ..llvm.values import BYTES, MEMORY, Val
+from . import control
+from .env import ONE, ZERO, Env, index
+from .expr import hoist
+from .layout import Layout
+from .memory import Storage, row_major
+from .plan import PHASE_LANES, StagePlan, sink_roots
+
+SMALL_SCRATCH = 8192
+"""Bytes of scratch that still go on the stack."""
+
+
+def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, plan: StagePlan, name: str) -> None:
+    fn = module.function(name, "void", [("i64", "lo"), ("i64", "hi"), ("ptr", "frame")], head="internal", attrs="nounwind noinline")
+    env = Env(program, layout, fn, "%frame", "%frame", plan.width)
+    env.varying = plan.varying
+    bind_shared(env)
+    failed = "out_of_memory"
+    block = _bind_private(env, stage, plan, failed)
+    _walk(env, stage, plan)
+    if block is not None:
+        fn.call("void", module.declare("void", "free", "ptr"), [("ptr", block)])
+    fn.ret()
+    if block is not None:
+        fn.label(failed)
+        fn.do(f"store i64 1, ptr {env.slot_pointer(layout.error)}")
+        fn.ret()
+
+
+def bind_shared(env: Env) -> None:
+    """Views and workspace as this function sees them."""
+    program, layout = env.program, env.layout
+    for p in program.params:
+        if p.kind == "view":
+            strides = tuple(Val("index", env.slot(layout.strides[p.name, k])) for k in range(len(p.shape)))
+            env.storage[p.name] = Storage(Resource(p.name, "view", p.dt, p.shape), env.slot(layout.pointers[p.name], "ptr"), strides)
+    for r in program.resources:
+        if r.kind == "workspace":
+            env.storage[r.name] = Storage(r, env.slot(layout.pointers[r.name], "ptr"), row_major(env, r.shape))
+
+
+def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str | None:
+    """Cells and scratch: on the stack where small and of known size, else in one block of memory, which is returned."""
+    o, fn = env.o, env.fn
+    large = []
+    for r in stage.resources:
+        shape = r.shape[len(r.axes):]
+        lanes = plan.width if r.name in plan.varying else 0
+        if not shape:
+            env.storage[r.name] = Storage(r, fn.alloca(MEMORY[r.dt], 64, max(lanes, 1)), (), len(r.axes), lanes)
+            continue
+        pitch = None
+        if not lanes:
+            pitch = _whole_tiles(env, shape[-1])
+        strides = row_major(env, shape, pitch)
+        rows = pitch if pitch is not None and len(shape) == 1 else env.extent(shape[0])
+        elements = o.add(o.mul(o.mul(strides[0], rows), index(max(lanes, 1))), index(PHASE_LANES))
+        count = int(elements.text) if not elements.text.startswith("%") else None
+        if count is not None and count * BYTES[r.dt] <= SMALL_SCRATCH:
+            env.storage[r.name] = Storage(r, fn.alloca(MEMORY[r.dt], 64, count), strides, len(r.axes), lanes, not lanes)
+        else:
+            large.append((r, strides, lanes, o.mul(elements, index(BYTES[r.dt]))))
+    if not large:
+        return None
+    offset, places = ZERO, []
+    for k, (r, strides, lanes, size) in enumerate(large):
+        places.append(offset)
+        size = o.add(o.and_(o.add(size, index(63)), index(-64)), index(64 * (1 + 5 * k % 16)))      # stagger against 4 KB aliasing
+        offset = o.add(offset, size)
+    malloc = fn.module.declare("ptr", "malloc", "i64")
+    block = fn.call("ptr", malloc, [("i64", o.add(offset, index(64)).text)])
+    fine = fn.fresh_label("allocated")
+    fn.cond_br(fn.ins(f"icmp eq ptr {block}, null"), failed, fine)
+    fn.label(fine)
+    base = _aligned(fn, fn.ins(f"ptrtoint ptr {block} to i64"))
+    for (r, strides, lanes, _), place in zip(large, places):
+        pointer = fn.ins(f"getelementptr i8, ptr {base}, i64 {place.text}")
+        env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
+    return block
+
+
+def _whole_tiles(env: Env, e: Extent) -> Val:
+    """The extent rounded up to whole tiles."""
+    if e.const is not None:
+        return index(-(-e.const // PHASE_LANES) * PHASE_LANES)
+    return env.o.and_(env.o.add(env.extent(e), index(PHASE_LANES - 1)), index(-PHASE_LANES))
+
+
+def _aligned(fn, address: str) -> str:
+    up = fn.ins(f"add i64 {address}, 63")
+    down = fn.ins(f"and i64 {up}, -64")
+    return fn.ins(f"inttoptr i64 {down} to ptr")
+
+
+def _walk(env: Env, stage: Stage, plan: StagePlan) -> None:
+    o, fn = env.o, env.fn
+    lo, hi = Val("index", "%lo"), Val("index", "%hi")
+    if not plan.order:
+        with fn.loop("%lo", "%hi"), env.scope():
+            control.run(env, stage.body)
+        return
+    *outer, last = plan.order
+    n = env.extent(last.extent)
+    with fn.if_(o.lt(lo, hi).text), env.scope():
+        with fn.repeat([("i64", "%lo")]) as rows, env.scope():
+            point = Val("index", rows.carried[0])
+            rest = point
+            first = point
+            if outer:
+                rest = _divide(env, point, n)
+                first = o.sub(point, o.mul(rest, n))
+            coordinates = {}
+            for axis in reversed(outer[1:]):
+                size = env.extent(axis.extent)
+                above = _divide(env, rest, size)
+                coordinates[axis.name] = o.sub(rest, o.mul(above, size))
+                rest = above
+            if outer:
+                coordinates[outer[0].name] = rest
+            env.axes.update(coordinates)
+            end = o.add(first, o.sub(hi, point))
+            end = o.select(o.lt(end, n), end, n)
+            _row(env, stage, plan, last.name, first, end)
+            for name in coordinates:
+                del env.axes[name]
+            following = o.add(point, o.sub(end, first))
+            rows.next[0] = following.text
+            rows.again = o.lt(following, hi).text
+
+
+def _row(env: Env, stage: Stage, plan: StagePlan, axis: str, first: Val, end: Val) -> None:
+    """Points first .. end-1 of the last task axis, at least one."""
+    fn = env.fn
+    if all(isinstance(s, Phase) and not s.loops for s in stage.body):
+        stores = [s for ph in stage.body for s in ph.sinks if isinstance(s, Store)]
+        roots = [r for s in stores for r in sink_roots(s)]
+        hoist(env, roots, frozenset(s.resource for s in stores) | {r.name for r in stage.resources})
+    if plan.lanes is None:
+        with fn.loop(first.text, end.text) as lp, env.bound(axis, Val("index", lp.index)):
+            control.run(env, stage.body)
+        return
+    with fn.loop(first.text, end.text, plan.width) as lp:
+        with env.tiled(env.make_tile(axis, Val("index", lp.index), end, plan.width)):
+            control.run(env, stage.body)
+
+
+def _divide(env: Env, a: Val, b: Val) -> Val:
+    """a / b of non-negative numbers, b > 0."""
+    return Val("index", env.fn.ins(f"udiv i64 {a.text}, {b.text}"))
