@@ -84,22 +84,18 @@ def samples(dt: str, count: int, seed: int = 0) -> np.ndarray:
         edges = [v for v in (0, 1, 2, 3, 7, 31, 63, -1, -2, -7, low, low + 1, high, high - 1, high // 2) if low <= v <= high]
         n = BITS[dt]
         spread = rng.integers(0, 1 << 63, count, dtype=np.uint64) >> rng.integers(64 - n, 64, count, dtype=np.uint64)
-        values = np.where(rng.integers(0, 2, count) == 1, spread, -spread.astype(np.int64).astype(np.int64)).astype(np.uint64)
-        values = spread if dt[0] == "u" else np.where(rng.integers(0, 2, count) == 1, spread, np.uint64(0) - spread)
-        out = values.astype(MEMORY[dt])
+        negative = (rng.integers(0, 2, count) == 1) & (dt[0] != "u")
+        out = np.where(negative, np.uint64(0) - spread, spread).astype(MEMORY[dt])
         out[:len(edges)] = np.array(edges, MEMORY[dt])
         return rng.permutation(out)
     if dt in ("f32", "f64"):
-        n = BITS[dt]
-        out = rng.integers(0, 1 << n, count, dtype=np.uint64, endpoint=False if n < 64 else False).astype(f"u{n // 8}").view(MEMORY[dt]) \
-            if n < 64 else rng.bytes(8 * count) and np.frombuffer(rng.bytes(8 * count), np.float64).copy()
+        kind, info = np.dtype(MEMORY[dt]), np.finfo(MEMORY[dt])
+        out = np.frombuffer(rng.bytes(kind.itemsize * count), kind).copy()
         half = count // 2
-        out[half:] = (rng.standard_normal(count - half) * 2.0 ** rng.integers(-40, 40, count - half)).astype(MEMORY[dt])
-        info = np.finfo(MEMORY[dt])
-        edges = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, -info.tiny, info.smallest_subnormal,
-                 -info.smallest_subnormal, 448.0, 464.0, 465.0, 65504.0, 65519.99, 65520.0, 57344.0, 61440.0, 2.0 ** 31, 2.0 ** 32, 2.0 ** 63, 2.0 ** 64, -2.0 ** 31, -2.0 ** 63,
-                 255.5, -0.5, 1.5, 2.5]
-        out[:len(edges)] = np.array(edges, MEMORY[dt])
+        out[half:] = rng.standard_normal(count - half) * 2.0 ** rng.integers(-40, 40, count - half)
+        edges = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 255.5, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal, 448.0, 464.0, 465.0,
+                 65504.0, 65519.99, 65520.0, 57344.0, 61440.0, 2.0 ** 31, 2.0 ** 32, 2.0 ** 63, 2.0 ** 64]
+        out[:2 * len(edges)] = np.array(edges + [-v for v in edges], kind)
         return rng.permutation(out)
     n = BITS[dt]
     every = np.arange(1 << n, dtype=np.uint64).astype(MEMORY[dt])

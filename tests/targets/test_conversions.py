@@ -41,6 +41,7 @@ def test_bitcasts(bits):
 
 @pytest.mark.parametrize("target", SMALL)
 @pytest.mark.parametrize("half", [True, False], ids=["native-half", "integer-half"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rounding_next_to_ties(target, half):
     """f32 and f64 values at, just below and just above every midpoint of a small format; also without native half."""
     bench = Bench(Dialect(half=half))

@@ -73,7 +73,8 @@ def test_masked_and_indexed_access(dt, lanes):
         return o.gather(dt, "%table", i, m, x)
 
     module = Module()
-    fn = module.function("entry", "void", [("ptr", p) for p in ("table", "index", "mask", "fill", "gathered", "scattered", "loaded", "stored")])
+    names = ("table", "index", "mask", "fill", "gathered", "scattered", "loaded", "stored")
+    fn = module.function("entry", "void", [("ptr", p) for p in names])
     o = Ops(fn)
     i, m, x = o.load("index", "%index", lanes), o.load("bool", "%mask", lanes), o.load(dt, "%fill", lanes)
     o.store(indexed(o, i, m, x), "%gathered")

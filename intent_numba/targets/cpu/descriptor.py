@@ -7,7 +7,6 @@ generator are ours; Numba's CPU context is not even created, which saves its hal
 from __future__ import annotations
 
 from numba.core import target_extension
-from numba.core.cpu_options import InlineOptions  # noqa: F401  (numba.core.cpu expects it imported first)
 from numba.core.cpu import CPUTargetOptions
 from numba.core.decorators import jit
 from numba.core.descriptors import TargetDescriptor

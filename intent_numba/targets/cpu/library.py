@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
@@ -75,7 +75,7 @@ class Code:
         return str(self.library._final_module) if self.library is not None else self.text
 
 
-@lru_cache(maxsize=None)
+@cache
 def codegen() -> Codegen:
     """The one engine of this process."""
     return Codegen("intent.exec")

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import cache
 
 from ..base import TargetModel
 from ..llvm.text import Dialect
 
 
-@lru_cache(maxsize=None)
+@cache
 def host_model() -> TargetModel:
     """Cache sizes from the system where it tells, the number of usable CPUs, and the width of the vector registers."""
     return TargetModel("cpu", vector_bytes=_vector_bytes(), threads=_threads(),
@@ -38,7 +38,7 @@ def _vector_bytes() -> int:
     return 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
 
 
-@lru_cache(maxsize=None)
+@cache
 def host_dialect() -> Dialect:
     """What the host's code generator does natively: x86 converts halves in registers from F16C on, AArch64 always does."""
     import llvmlite.binding as llvm

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...kir.types import FLOATS, SIGNED, int_range
 from .values import BYTES, MEMORY, REGISTER, SMALL, Val, register_type, vector
 
-_SIGNED = frozenset({"i8", "i16", "i32", "i64", "index"})
-_FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2"})
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 
 
@@ -47,12 +46,12 @@ def convert(o, x: Val, dt: str, saturate: bool) -> Val:
     if dt == "bool":
         return o.ne(x, o.const(0, src))
     if src == "bool":
-        if dt in _FLOATS:
+        if dt in FLOATS:
             return o.select(x, o.const(1.0, dt), o.const(0.0, dt))
         return o.ins(dt, x.lanes, f"zext {x.type} {x.text} to {register_type(dt, x.lanes)}")
-    if src not in _FLOATS:
-        return _from_int(o, x, dt) if dt in _FLOATS else _int_to_int(o, x, dt)
-    if dt not in _FLOATS:
+    if src not in FLOATS:
+        return _from_int(o, x, dt) if dt in FLOATS else _int_to_int(o, x, dt)
+    if dt not in FLOATS:
         return _to_int(o, x, dt, saturate)
     if src == "f64":
         r = _resize(o, x, "f32") if dt == "f32" else round_small(o, _f64_to_odd_f32(o, x), dt)
@@ -67,11 +66,11 @@ def convert(o, x: Val, dt: str, saturate: bool) -> Val:
 def saturating(o, x: Val, dt: str) -> Val:
     """saturating_cast: into the finite range, infinities too; NaN stays NaN, and is 0 as an integer."""
     src = x.dt
-    if "bool" in (src, dt) or src in _FLOATS and dt not in _FLOATS:
+    if "bool" in (src, dt) or src in FLOATS and dt not in FLOATS:
         return convert(o, x, dt, True)
-    if src not in _FLOATS:
-        low, high = _int_range(src)
-        to_low, to_high = _int_range(dt) if dt not in _FLOATS else (-int(_LARGEST[dt]), int(_LARGEST[dt]))
+    if src not in FLOATS:
+        low, high = int_range(src)
+        to_low, to_high = int_range(dt) if dt not in FLOATS else (-int(_LARGEST[dt]), int(_LARGEST[dt]))
         if to_low > low:
             x = o.select(o.lt(x, o.const(to_low, src)), o.const(to_low, src), x)
         if to_high < high:
@@ -83,11 +82,6 @@ def saturating(o, x: Val, dt: str) -> Val:
     high, low = o.const(_LARGEST[dt], x.dt), o.const(-_LARGEST[dt], x.dt)
     x = o.select(o.lt(x, low), low, o.select(o.gt(x, high), high, x))
     return convert(o, x, dt, True)
-
-
-def _int_range(dt: str) -> tuple[int, int]:
-    n = 8 * BYTES[dt]
-    return (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
 
 
 def bitcast(o, x: Val, dt: str) -> Val:
@@ -108,16 +102,16 @@ def _int_to_int(o, x: Val, dt: str) -> Val:
     n, m = BYTES[x.dt], BYTES[dt]
     if n == m:
         return o.relabel(x, dt)
-    op = "trunc" if m < n else "sext" if x.dt in _SIGNED else "zext"
+    op = "trunc" if m < n else "sext" if x.dt in SIGNED else "zext"
     if x.text.lstrip("-").isdigit():                            # a literal changes its spelling, not the program
         v = int(x.text) & (1 << 8 * min(n, m)) - 1 if op != "sext" else int(x.text)
-        return o.const(v - (1 << 8 * m) if dt in _SIGNED and v >> 8 * m - 1 == 1 else v, dt)
+        return o.const(v - (1 << 8 * m) if dt in SIGNED and v >> 8 * m - 1 == 1 else v, dt)
     return o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {register_type(dt, x.lanes)}")
 
 
 def _int_to_wide(o, x: Val, dt: str) -> Val:
     """To f32 or f64."""
-    op = "sitofp" if x.dt in _SIGNED else "uitofp"
+    op = "sitofp" if x.dt in SIGNED else "uitofp"
     return o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {register_type(dt, x.lanes)}")
 
 
@@ -138,8 +132,8 @@ def _sticky(o, x: Val, low: int, exact: int) -> Val:
     lost = o.ne(o.and_(x, o.const(mask, x.dt)), o.const(0, x.dt))
     odd = o.select(lost, o.const(1 << low, x.dt), o.const(0, x.dt))
     unsigned = {4: "u32", 8: "u64"}[BYTES[x.dt]]
-    rounded = o.or_(o.and_(x, o.const(~mask if x.dt in _SIGNED else ~mask & (1 << 8 * BYTES[x.dt]) - 1, x.dt)), odd)
-    if x.dt in _SIGNED:
+    rounded = o.or_(o.and_(x, o.const(~mask if x.dt in SIGNED else ~mask & (1 << 8 * BYTES[x.dt]) - 1, x.dt)), odd)
+    if x.dt in SIGNED:
         small = o.le(o.relabel(o.add(x, o.const(1 << exact, x.dt)), unsigned), o.const(2 << exact, unsigned))
     else:
         small = o.le(x, o.const(1 << exact, x.dt))
@@ -151,20 +145,20 @@ def _to_int(o, x: Val, dt: str, saturate: bool) -> Val:
     if BYTES[dt] < 4:                                           # through i32, which every machine converts to
         wide = _to_int(o, x, "i32", saturate)
         if saturate:
-            low, high = (o.const(v, "i32") for v in _int_range(dt))
+            low, high = (o.const(v, "i32") for v in int_range(dt))
             wide = o.select(o.lt(wide, low), low, wide)
             wide = o.select(o.gt(wide, high), high, wide)
         return _int_to_int(o, wide, dt)
-    op = "fptosi" if dt in _SIGNED else "fptoui"
+    op = "fptosi" if dt in SIGNED else "fptoui"
     kind = register_type(dt, x.lanes)
     if not saturate:
         r = o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {kind}")
         return o.ins(dt, x.lanes, f"freeze {kind} {r.text}") if o.dialect.freeze else r
-    low, high = _int_range(dt)
+    low, high = int_range(dt)
     # Out of range the instruction gives anything; the selects never choose that.
     r = o.ins(dt, x.lanes, f"{op} {x.type} {x.text} to {kind}")
     r = o.select(o.ge(x, o.const(float(high + 1), x.dt)), o.const(high, dt), r)
-    if dt in _SIGNED:
+    if dt in SIGNED:
         r = o.select(o.lt(x, o.const(float(low), x.dt)), o.const(low, dt), r)
         return o.select(o.ne(x, x), o.const(0, dt), r)
     return o.select(o.gt(x, o.const(-1.0, x.dt)), r, o.const(0, dt))           # false for NaN
@@ -287,7 +281,7 @@ def unpack(o, raw: Val, dt: str) -> Val:
         half = vector("half", lanes)
         small = o.fn.ins(f"bitcast {raw.type} {raw.text} to {half}")
         return o.ins(dt, lanes, f"fpext {half} {small} to {kind}")
-    wide = _int_to_int(o, raw, "i32") if raw.dt in _SIGNED else o.relabel(_int_to_int(o, raw, "u32"), "i32")
+    wide = _int_to_int(o, raw, "i32") if raw.dt in SIGNED else o.relabel(_int_to_int(o, raw, "u32"), "i32")
     i = lambda v: o.const(v, "i32")  # noqa: E731
     if dt == "bf16":
         return o.relabel(bitcast(o, o.shl(wide, i(16)), "f32"), dt)

@@ -5,10 +5,9 @@ two n-bit integers is at least 1/b away from the next integer, more than half an
 """
 from __future__ import annotations
 
+from ...kir.types import BITS, SIGNED
 from .values import Val
 
-_SIGNED = frozenset({"i8", "i16", "i32", "i64", "index"})
-_WIDTH = {"i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "index": 64}
 
 
 def known(x: Val) -> int | None:
@@ -25,9 +24,9 @@ def fold(name: str, a: Val, b: Val) -> Val | None:
         return None
     x, y = known(a), known(b)
     if x is not None and y is not None and not a.lanes and name in ("add", "sub", "mul"):
-        n = _WIDTH[a.dt]
+        n = BITS[a.dt]
         r = {"add": x + y, "sub": x - y, "mul": x * y}[name] & (1 << n) - 1
-        return Val(a.dt, str(r - (1 << n) if r >> n - 1 and a.dt in _SIGNED else r))
+        return Val(a.dt, str(r - (1 << n) if r >> n - 1 and a.dt in SIGNED else r))
     if y == 0 and name in ("add", "sub") or y == 1 and name == "mul":
         return a
     if x == 0 and name == "add" or x == 1 and name == "mul":
@@ -48,7 +47,7 @@ def floordiv(o, a: Val, b: Val) -> Val:
     if d is not None and d > 0 and d & d - 1 == 0:
         return o.shr(a, o.const(d.bit_length() - 1, b.dt)) if d > 1 else a
     q, r, safe = _parts(o, a, b)
-    return o.sub(q, o.cast(_crosses(o, r, safe), a.dt)) if a.dt in _SIGNED else q
+    return o.sub(q, o.cast(_crosses(o, r, safe), a.dt)) if a.dt in SIGNED else q
 
 
 def mod(o, a: Val, b: Val) -> Val:
@@ -56,7 +55,7 @@ def mod(o, a: Val, b: Val) -> Val:
     if d is not None and d > 0 and d & d - 1 == 0:
         return o.and_(a, o.const(d - 1, b.dt))
     _, r, safe = _parts(o, a, b)
-    return o.select(_crosses(o, r, safe), o.add(r, safe), r) if a.dt in _SIGNED else r
+    return o.select(_crosses(o, r, safe), o.add(r, safe), r) if a.dt in SIGNED else r
 
 
 def _crosses(o, r: Val, b: Val) -> Val:
@@ -74,7 +73,7 @@ def _parts(o, a: Val, b: Val) -> tuple[Val, Val, Val]:
     zero, one = o.const(0, a.dt), o.const(1, a.dt)
     is_zero = o.eq(b, zero)
     unsafe, safe_q = is_zero, zero
-    if a.dt in _SIGNED:
+    if a.dt in SIGNED:
         is_minus = o.eq(b, o.const(-1, a.dt))
         unsafe, safe_q = o.or_(is_zero, is_minus), o.select(is_minus, o.neg(a), zero)
     safe = o.select(unsafe, one, b)
@@ -85,7 +84,7 @@ def _parts(o, a: Val, b: Val) -> tuple[Val, Val, Val]:
 
 def _divide(o, a: Val, b: Val) -> Val:
     """a / b truncated, b safe."""
-    n = _WIDTH[a.dt]
+    n = BITS[a.dt]
     if a.lanes and n <= 32:
         f = "f32" if n <= 16 else "f64"
         wide = "i32" if n <= 16 else a.dt          # small quotients fit a signed word
@@ -102,7 +101,7 @@ def _divide_long(o, a: Val, b: Val) -> Val:
 
     def small(x):
         raw = o.relabel(x, "u64")
-        return o.lt(o.add(raw, half), o.const(1 << 52, "u64")) if x.dt in _SIGNED else o.lt(raw, half)
+        return o.lt(o.add(raw, half), o.const(1 << 52, "u64")) if x.dt in SIGNED else o.lt(raw, half)
 
     # Adding an integer to the bits of 1.5 * 2^52 makes the float that is so much larger, and back.
     base, bits = o.const(1.5 * 2.0 ** 52, "f64"), o.const(0x4338000000000000, "u64")
@@ -121,4 +120,4 @@ def _divide_long(o, a: Val, b: Val) -> Val:
 
 
 def _machine_divide(o, a: Val, b: Val) -> Val:
-    return o.ins(a.dt, a.lanes, f"{'sdiv' if a.dt in _SIGNED else 'udiv'} {a.type} {a.text}, {b.text}")
+    return o.ins(a.dt, a.lanes, f"{'sdiv' if a.dt in SIGNED else 'udiv'} {a.type} {a.text}, {b.text}")

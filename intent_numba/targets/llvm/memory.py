@@ -4,8 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .convert import carrier, from_memory, to_memory
-from .values import BYTES, MEMORY, REGISTER, Val, memory_type, scalar_literal, vector
-from .values import SMALL
+from .values import BYTES, MEMORY, REGISTER, SMALL, Val, memory_type, scalar_literal, vector
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ def masked_load(o, dt: str, ptr, mask: Val, passthru: Val | None, align: int | N
     if not lanes:
         return _guarded(o, dt, mask, passthru, lambda: load(o, dt, ptr, 0, align))
     kind = memory_type(dt, lanes)
-    callee = o.module.declare(kind, f"llvm.masked.load.{_suffix(dt, lanes)}.{_space(ptr)}", f"{pointer_type(ptr)}, i32, {_mask(lanes)}, {kind}")
-    text = o.fn.ins(f"call {kind} {callee}({pointer_type(ptr)} {ptr}, i32 {align or BYTES[dt]}, {mask.type} {mask.text}, {kind} zeroinitializer)")
+    text = _masked(o, kind, f"load.{_suffix(dt, lanes)}.{_space(ptr)}",
+                   [(pointer_type(ptr), ptr), ("i32", align or BYTES[dt]), (mask.type, mask.text), (kind, "zeroinitializer")])
     return _fill(o, from_memory(o, Val(carrier(dt), text, lanes), dt), mask, passthru)
 
 
@@ -59,8 +58,8 @@ def masked_store(o, x: Val, ptr, mask: Val, align: int | None) -> None:
             store(o, x, ptr, align, False)
         return
     raw = to_memory(o, o.splat(x, lanes))
-    callee = o.module.declare("void", f"llvm.masked.store.{_suffix(x.dt, lanes)}.{_space(ptr)}", f"{raw.type}, {pointer_type(ptr)}, i32, {_mask(lanes)}")
-    o.fn.do(f"call void {callee}({raw.type} {raw.text}, {pointer_type(ptr)} {ptr}, i32 {align or BYTES[x.dt]}, {mask.type} {mask.text})")
+    _masked(o, "void", f"store.{_suffix(x.dt, lanes)}.{_space(ptr)}",
+            [(raw.type, raw.text), (pointer_type(ptr), ptr), ("i32", align or BYTES[x.dt]), (mask.type, mask.text)])
 
 
 def gather(o, dt: str, ptr, offsets: Val, mask: Val | None, passthru: Val | None) -> Val:
@@ -71,9 +70,9 @@ def gather(o, dt: str, ptr, offsets: Val, mask: Val | None, passthru: Val | None
         return _guarded(o, dt, mask, passthru, lambda: load(o, dt, gep(o, dt, ptr, offsets), 0, None))
     addresses, space = _addresses(o, dt, ptr, offsets)
     kind = memory_type(dt, lanes)
-    callee = o.module.declare(kind, f"llvm.masked.gather.{_suffix(dt, lanes)}.v{lanes}{_space(ptr)}", f"{space}, i32, {_mask(lanes)}, {kind}")
     guard = o.splat(mask, lanes).text if mask else "splat (i1 true)"
-    text = o.fn.ins(f"call {kind} {callee}({space} {addresses}, i32 {BYTES[dt]}, {_mask(lanes)} {guard}, {kind} zeroinitializer)")
+    text = _masked(o, kind, f"gather.{_suffix(dt, lanes)}.v{lanes}{_space(ptr)}",
+                   [(space, addresses), ("i32", BYTES[dt]), (_mask(lanes), guard), (kind, "zeroinitializer")])
     x = from_memory(o, Val(carrier(dt), text, lanes), dt)
     return _fill(o, x, mask, passthru) if mask else x
 
@@ -81,18 +80,17 @@ def gather(o, dt: str, ptr, offsets: Val, mask: Val | None, passthru: Val | None
 def scatter(o, x: Val, ptr, offsets: Val, mask: Val | None) -> None:
     lanes = max(offsets.lanes, x.lanes, mask.lanes if mask else 0)
     if not lanes:
-        target = gep(o, x.dt, ptr, offsets) if mask is None else None
-        if target is not None:
-            return store(o, x, target, None, False)
+        if mask is None:
+            store(o, x, gep(o, x.dt, ptr, offsets), None, False)
+            return
         with o.fn.if_(mask.text):
             store(o, x, gep(o, x.dt, ptr, offsets), None, False)
-        return None
+        return
     addresses, space = _addresses(o, x.dt, ptr, o.splat(offsets, lanes))
     raw = to_memory(o, o.splat(x, lanes))
-    callee = o.module.declare("void", f"llvm.masked.scatter.{_suffix(x.dt, lanes)}.v{lanes}{_space(ptr)}", f"{raw.type}, {space}, i32, {_mask(lanes)}")
     guard = o.splat(mask, lanes).text if mask else "splat (i1 true)"
-    o.fn.do(f"call void {callee}({raw.type} {raw.text}, {space} {addresses}, i32 {BYTES[x.dt]}, {_mask(lanes)} {guard})")
-    return None
+    _masked(o, "void", f"scatter.{_suffix(x.dt, lanes)}.v{lanes}{_space(ptr)}",
+            [(raw.type, raw.text), (space, addresses), ("i32", BYTES[x.dt]), (_mask(lanes), guard)])
 
 
 def table(o, values: tuple, dt: str, index: Val) -> Val:
@@ -106,6 +104,12 @@ def table(o, values: tuple, dt: str, index: Val) -> Val:
     if index.dt not in ("i64", "u64", "index"):
         index = o.convert(index, "i64")
     return o.relabel(gather(o, kept, ptr, index, None, None), dt)
+
+
+def _masked(o, ret: str, name: str, args) -> str | None:
+    """Call ``llvm.masked.name`` on (type, text) pairs."""
+    callee = o.module.declare(ret, f"llvm.masked.{name}", ", ".join(t for t, _ in args))
+    return o.fn.call(ret, callee, args)
 
 
 def _guarded(o, dt: str, mask: Val, passthru: Val | None, read) -> Val:

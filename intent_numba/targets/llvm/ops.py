@@ -9,6 +9,7 @@ Bits: no fast-math flag is ever written, fma only where ``fma`` is called, sub-f
 from __future__ import annotations
 
 from ... import math as programs
+from ...kir.types import BITS, FLOATS, SIGNED, int_range
 from . import convert, integer, memory
 from .text import Function
 from .values import REGISTER, SMALL, Val, literal, register_type, vector
@@ -19,9 +20,6 @@ INLINE_LIMIT = 60
 _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED_COMPARE = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
-_FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2"})
-_SIGNED = frozenset({"i8", "i16", "i32", "i64", "index"})
-_WIDTH = {"i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "index": 64}
 
 _CONVERSIONS = {"cast": "convert", "saturating_cast": "saturating_cast", "bitcast": "bitcast"}
 _NATIVE = {"and": "and_", "or": "or_", "not": "not_",
@@ -75,7 +73,7 @@ class Ops:
         return Val(dt, self.fn.ins(text), lanes)
 
     def intrinsic(self, name: str, args, dt: str) -> Val:
-        """Call ``llvm.name`` overloaded on the type of the first operand; operands have equal lanes, the result has their type and is labelled ``dt``."""
+        """Call ``llvm.name`` on operands of one type, which is the result's type too; the result is labelled ``dt``."""
         kind = args[0].type
         callee = self.module.declare(kind, f"llvm.{name}.{suffix(args[0])}", ", ".join([kind] * len(args)))
         return self.ins(dt, args[0].lanes, f"call {kind} {callee}({', '.join(f'{kind} {a.text}' for a in args)})")
@@ -153,7 +151,7 @@ class Ops:
         return self.ins(dt or a.dt, a.lanes, f"{op} {a.type} {a.text}, {b.text}")
 
     def _arith(self, name: str, a: Val, b: Val) -> Val:
-        if a.dt not in _FLOATS:
+        if a.dt not in FLOATS:
             return integer.fold(name, a, b) or self._binary(name, a, b)
         r = self._binary("f" + name, a, b)
         return convert.round_small(self, r, a.dt) if a.dt in SMALL else r
@@ -171,14 +169,14 @@ class Ops:
         return self._arith("div", a, b)
 
     def neg(self, a: Val) -> Val:
-        if a.dt in _FLOATS:
+        if a.dt in FLOATS:
             return self.ins(a.dt, a.lanes, f"fneg {a.type} {a.text}")
         return self._binary("sub", self.const(0, a.dt, a.lanes), a)
 
     def abs(self, a: Val) -> Val:
-        if a.dt in _FLOATS:
+        if a.dt in FLOATS:
             return self.intrinsic("fabs", (a,), a.dt)
-        if a.dt not in _SIGNED:
+        if a.dt not in SIGNED:
             return a
         return self.select(self.lt(a, self.const(0, a.dt)), self.neg(a), a)
 
@@ -234,11 +232,11 @@ class Ops:
         return self._shift("shl", a, b)
 
     def shr(self, a: Val, b: Val) -> Val:
-        return self._shift("ashr" if a.dt in _SIGNED else "lshr", a, b)
+        return self._shift("ashr" if a.dt in SIGNED else "lshr", a, b)
 
     def _shift(self, op: str, a: Val, b: Val) -> Val:
         """The amount counts modulo the width: the machine's own rule, and never poison."""
-        mask = _WIDTH[a.dt] - 1
+        mask = BITS[a.dt] - 1
         known = integer.known(b)
         amount = self.const(known & mask, b.dt) if known is not None else self.and_(b, self.const(mask, b.dt))
         return self._binary(op, a, self.relabel(amount, a.dt))
@@ -247,10 +245,10 @@ class Ops:
 
     def _compare(self, kind: str, a: Val, b: Val) -> Val:
         a, b = self.together(a, b)
-        if a.dt in _FLOATS:
+        if a.dt in FLOATS:
             text = f"fcmp {_FLOAT_COMPARE[kind]}"
         else:
-            text = f"icmp {(_SIGNED_COMPARE if a.dt in _SIGNED else _UNSIGNED_COMPARE)[kind]}"
+            text = f"icmp {(_SIGNED_COMPARE if a.dt in SIGNED else _UNSIGNED_COMPARE)[kind]}"
         return self.ins("bool", a.lanes, f"{text} {a.type} {a.text}, {b.text}")
 
     def eq(self, a: Val, b: Val) -> Val:
@@ -294,7 +292,7 @@ class Ops:
 
     def _extremum(self, a: Val, b: Val, wins: str, zeros: str, propagate: bool) -> Val:
         a, b = self.together(a, b)
-        if a.dt not in _FLOATS:
+        if a.dt not in FLOATS:
             return self.select(self._compare(wins, a, b), a, b)
         # Each choice is one maxps/minps, which gives its second operand for equal zeros and for NaN: of both orders,
         # 'and' keeps +0 and 'or' keeps -0. Numbers that differ, or are equal and not zero, give the same bits twice.
@@ -413,10 +411,9 @@ def _identity(kind: str, dt: str):
         return 1
     if kind in ("all", "and"):
         return True if dt == "bool" else -1
-    if dt in _FLOATS:
+    if dt in FLOATS:
         return {"max": -1.0, "min": 1.0}[kind] * float("inf" if dt != "f8e4m3fn" else 448)
-    n = _WIDTH[dt]
-    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if dt in _SIGNED else (0, (1 << n) - 1)
+    low, high = int_range(dt)
     return low if kind == "max" else high
 
 

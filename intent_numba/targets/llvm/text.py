@@ -252,7 +252,7 @@ class Function:
 
 @dataclass
 class Loop:
-    """``index`` and ``carried`` are names inside; set ``next``; read ``results`` behind the loop. ``body``, ``head``, ``done`` are labels."""
+    """Inside: the names ``index`` and ``carried``, and ``next`` to set. Behind: ``results``. ``head``, ``body``, ``done`` are labels."""
     index: str
     carried: list[str]
     next: list[str]
