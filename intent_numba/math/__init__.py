@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from intent_numba.math import error, exponential, integers, logarithm, order, roots
+from intent_numba.math import bessel, convert, error, exponential, integers, logarithm, order, power, remainder, roots, trig
 from intent_numba.math.term import Term
 
 FLOAT = {
     "exp": exponential.exp, "exp2": exponential.exp2, "sigmoid": exponential.sigmoid, "tanh": exponential.tanh,
     "log": logarithm.log, "log1p": logarithm.log1p, "rsqrt": roots.rsqrt, "erf": error.erf,
+    "sin": trig.sin, "cos": trig.cos, "asin": trig.asin, "erfc": error.erfc, "i0": bessel.i0, "pow": power.pow,
+    "floor_divide": remainder.floor_divide, "remainder": remainder.remainder,
     "maximum": order.maximum, "minimum": order.minimum,
     "maximum_num": order.maximum_num, "minimum_num": order.minimum_num,
 }
@@ -28,7 +30,12 @@ NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")
 
 @cache
 def program(kind: str, dt: str) -> Callable | None:
-    """The program of an elementwise kind of KIR on operands of one dtype, or None where the kind is a primitive."""
+    """The program of an elementwise kind of KIR on operands of one dtype, or None where the kind is a primitive.
+
+    ``saturating_cast`` takes the destination dtype as a second argument: ``p(o, x, dst)``.
+    """
+    if kind == "saturating_cast":
+        return lambda o, x, dst: convert.saturating_cast(Term(o, x, dt), dst).v
     if dt in NARROW:
         return _widened(kind)
     function = (FLOAT if dt in ("f32", "f64") else INTEGER if dt in integers.WIDTH else {}).get(kind)

@@ -71,12 +71,13 @@ def _power2(code: Term, f: Format) -> Power2:
     return Power2((half << f.mant).as_float(), ((code - half) << f.mant).as_float())
 
 
-def reduce_exp(x: Term) -> tuple[Term, Power2]:
-    """r and 2^n with exp(x) = e^r 2^n, for x inside the clamps."""
+def reduce_exp(x: Term, low: Term | None = None) -> tuple[Term, Power2]:
+    """r and 2^n with exp(x + low) = e^r 2^n, for x inside the clamps and a small ``low``."""
     t = EXP[x.dt]
     n, code = _split(x, t.log2e)
     r = fma(n, -t.ln2[0], x)
-    return fma(n, -t.ln2[1], r), _power2(code, x.fmt)
+    r = fma(n, -t.ln2[1], r) if low is None else r + fma(n, -t.ln2[1], low)
+    return r, _power2(code, x.fmt)
 
 
 def exp(x: Term) -> Term:
