@@ -16,6 +16,7 @@ SUM = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32", "f16": "f32", "bf16
 CHEAP = ("sqrt", "floor", "ceil", "abs")
 COSTLY = ("exp", "exp2", "log", "log1p", "sin", "cos", "tanh", "rsqrt", "erf", "sigmoid", "asin", "erfc", "i0", "lgamma")
 IMPORTS = "import intent_numba as intent\nimport intent_numba.language as I\n\n\n"
+COMBINE = "@intent.fn\ndef both(a, b):\n    return a[0] + b[0], I.maximum(a[1], b[1])\n\n\n"
 FLOAT_LITERALS = ("0.5", "-1.25", "2.0", "0.0", "3.0", "-0.75", "1.0")
 
 
@@ -95,7 +96,7 @@ class Tensors:
     def step(self):
         kinds = [self.unary, self.binary, self.binary, self.binary, self.compare, self.select, self.cast, self.reduce, self.reduce,
                  self.scan, self.shape,
-                 self.shape, self.gather, self.product, self.generic, self.update, self.loop]
+                 self.shape, self.gather, self.product, self.generic, self.update, self.loop, self.branch]
         self.pick(kinds)()
 
     def unary(self):
@@ -303,25 +304,90 @@ class Tensors:
                        f"    {acc} = {self.pick([f'({acc}{half}) + {v.name}[k{n}, :]', f'I.maximum({acc}, {v.name}[k{n}, :]){half}'])}"]
         self.values.append(Value(acc, v.dt, (v.shape[1],)))
 
+    def branch(self):
+        """A scalar condition that chooses between two values of one schema."""
+        c = self.find(lambda v: v.dt == "bool" and v.shape is None)
+        v = self.find()
+        w = self.find(lambda w: w.dt == v.dt and w.shape == v.shape)
+        if c is None or c is v:
+            return
+        n = len(self.values)
+        self.lines += [f"if {c.name}:", f"    v{n} = {v.name}", "else:", f"    v{n} = {w.name}"]
+        self.values.append(Value(f"v{n}", v.dt, v.shape))
+
     # ---- the whole
+
+    def outputs(self):
+        results = [v for v in self.values if v.name not in self.used] or self.values[-1:]
+        for v in results[-5:]:
+            shape = v.shape or ()
+            if not any("*" in e for e in shape):
+                self.add_output(v, shape)
+
+    def add_output(self, v, shape):
+        name = f"o{len(self.parameters)}"
+        self.parameters.append(("out", name, v.dt, shape))
+        self.lines.append(f"{name}[{', '.join(':' * len(shape)) or '()'}] = {v.name}")
+
+    def body(self):
+        return ["M, N = a0.shape", *self.lines]
 
     def program(self, steps) -> Program:
         self.inputs()
         for _ in range(steps):
             if sum(v.rank > 2 for v in self.values) < 4:
                 self.step()
-        results = [v for v in self.values if v.name not in self.used] or self.values[-1:]
-        for v in results[-5:]:
-            shape = v.shape or ()
-            if any("*" in e for e in shape):
-                continue
-            name = f"o{len(self.parameters)}"
-            self.parameters.append(("out", name, v.dt, shape))
-            self.lines.append(f"{name}[{', '.join(':' * len(shape)) or '()'}] = {v.name}")
+        self.outputs()
         signature = ", ".join(f"{name}: {parameter(access, dt, shape)}" for access, name, dt, shape in self.parameters)
-        body = "\n    ".join(["M, N = a0.shape", *self.lines])
-        source = f"{IMPORTS}@intent.fn\ndef both(a, b):\n    return a[0] + b[0], I.maximum(a[1], b[1])\n\n\n@intent.kernel\ndef kernel({signature}):\n    {body}\n"
-        return Program(source, self.parameters)
+        body = "\n    ".join(self.body())
+        return Program(f"{IMPORTS}{COMBINE}@intent.kernel\ndef kernel({signature}):\n    {body}\n", self.parameters)
+
+
+class Rows(Tensors):
+    """The same expressions inside a parallel loop over the rows of the first input."""
+
+    def inputs(self):
+        first = self.pick(FLOATS + INTEGERS)
+        self.add_input("in", first, ("M", "N"))
+        for _ in range(self.rnd.randint(1, 3)):
+            dt = first if self.rnd.random() < 0.6 else self.pick(STORAGE)
+            shape = self.pick([("M", "N"), ("M",), ("N",), ("M", "2"), ("M", "N", "2")])
+            self.add_input(self.pick(["in", "inout"]) if shape[0] == "M" else "in", dt, shape)
+        if self.rnd.random() < 0.5:
+            name, dt = f"s{len(self.parameters)}", self.pick([first, "i32", "f32", "bool"])
+            self.parameters.append(("scalar", name, dt, None))
+            self.values.append(Value(name, dt, None))
+
+    @staticmethod
+    def row(shape):
+        """The index of one row of a parameter, and the row's shape."""
+        rest = shape[1:] if shape[0] == "M" else shape
+        return ", ".join((["r"] if shape[0] == "M" else []) + [":"] * len(rest)), rest or None
+
+    def add_input(self, access, dt, shape):
+        name = f"a{len(self.parameters)}"
+        self.parameters.append((access, name, dt, shape))
+        index, rest = self.row(shape)
+        self.let(f"{name}[{index}]", dt, rest)
+
+    def update(self):
+        views = [p for p in self.parameters if p[0] == "inout"]
+        if not views:
+            return
+        _, name, dt, shape = self.pick(views)
+        index, rest = self.row(shape)
+        v = self.find(lambda v: v.dt == dt and broadcast(v.shape, rest) == rest)
+        if v is not None:
+            self.lines.append(f"{name}[{index}] = {v.name}")
+            self.let(f"{name}[{index}]", dt, rest)
+
+    def add_output(self, v, shape):
+        name = f"o{len(self.parameters)}"
+        self.parameters.append(("out", name, v.dt, ("M", *shape)))
+        self.lines.append(f"{name}[{', '.join(['r', *':' * len(shape)])}] = {v.name}")
+
+    def body(self):
+        return ["M, N = a0.shape", "for r in I.parallel(I.domain(0, M)):", *("    " + line for line in self.lines)]
 
 
 def parameter(access, dt, shape) -> str:
@@ -377,56 +443,122 @@ class Scalars:
         return self.rnd.choice([f"({inner[0]} and {inner[1]})", f"({inner[0]} or {inner[1]})", f"(not {inner[0]})",
                                 f"({a} < {b} <= {self.rnd.choice(names)})"])
 
+    def assignment(self, names) -> str:
+        if self.rnd.random() < 0.2:
+            return f"b[{self.expression(names, 2)} & 7] = I.cast({self.expression(names, 1)}, I.i64)"
+        return f"{self.rnd.choice(names)} = I.cast({self.expression(names)}, I.i64)"
+
+    def bound(self, names) -> str:
+        return self.rnd.choice(["3", "5", f"{self.rnd.choice(names)} & 3", "1, 7, 2"])
+
+    def after_loop(self, names, k) -> str:
+        return f"{self.rnd.choice(names)} = I.cast({k}, I.i64) + {self.rnd.choice(names)}"
+
     def block(self, names, indent, looping, budget):
         pad = "    " * indent
         lines = []
         for _ in range(self.rnd.randint(1, 3)):
             r = self.rnd.random()
-            target = self.rnd.choice(names)
-            if r < 0.4 or budget <= 0 or indent > 5:
-                lines.append(f"{pad}{target} = I.cast({self.expression(names)}, I.i64)")
-            elif r < 0.5:
-                lines.append(f"{pad}b[{self.expression(names, 2)} & 7] = I.cast({self.expression(names, 1)}, I.i64)")
+            if r < 0.5 or budget <= 0 or indent > 5:
+                lines.append(pad + self.assignment(names))
             elif r < 0.7:
                 lines.append(f"{pad}if {self.condition(names)}:")
                 lines += self.block(names, indent + 1, looping, budget - 1)
                 if self.rnd.random() < 0.3:
                     lines.append(f"{pad}elif {self.condition(names)}:")
                     lines += self.block(names, indent + 1, looping, budget - 1)
-                if self.rnd.random() < 0.5:
-                    lines.append(f"{pad}else:")
-                    lines += self.block(names, indent + 1, looping, budget - 1)
+                lines += self.otherwise(names, indent, looping, budget - 1, 0.5)
             elif r < 0.8 and looping:
                 lines.append(f"{pad}if {self.condition(names)}:")
                 lines.append(f"{pad}    {self.rnd.choice(['break', 'continue'])}")
             elif r < 0.92:
                 self.loops += 1
+                lines.append(f"{pad}for k{self.loops} in range({self.bound(names)}):")
                 k = f"k{self.loops}"
-                lines.append(f"{pad}for {k} in range({self.rnd.choice(['3', '5', f'{target} & 3', '1, 7, 2'])}):")
                 lines += self.block(names, indent + 1, True, budget - 2)
                 if self.rnd.random() < 0.3:
-                    lines.append(f"{pad}    {target} = I.cast({k}, I.i64) + {self.rnd.choice(names)}")
-                if self.rnd.random() < 0.3:
-                    lines.append(f"{pad}else:")
-                    lines += self.block(names, indent + 1, looping, budget - 2)
+                    lines.append(f"{pad}    {self.after_loop(names, k)}")
+                lines += self.otherwise(names, indent, looping, budget - 2, 0.3)
             else:
                 self.loops += 1
                 w = f"w{self.loops}"
                 lines += [f"{pad}{w} = I.cast({self.rnd.randint(1, 6)}, I.i64)", f"{pad}while {w} > 0:", f"{pad}    {w} = {w} - 1"]
                 lines += self.block(names, indent + 1, True, budget - 2)
-                if self.rnd.random() < 0.3:
-                    lines.append(f"{pad}else:")
-                    lines += self.block(names, indent + 1, looping, budget - 2)
+                lines += self.otherwise(names, indent, looping, budget - 2, 0.3)
         return lines
+
+    def otherwise(self, names, indent, looping, budget, chance):
+        return ["    " * indent + "else:", *self.block(names, indent + 1, looping, budget)] if self.rnd.random() < chance else []
 
     def program(self, budget) -> str:
         names = ["p", "q", "r"]
         body = ["    for i in I.parallel(I.domain(0, x.shape[0])):", "        b = I.buffer((8,), I.i64, init=0)", "        p = x[i]",
-                "        q = I.cast(i, I.i64)",
-                "        r = I.cast(3, I.i64)", *self.block(names, 2, False, budget), *self.block(names, 2, False, budget)]
+                "        q = I.cast(i, I.i64)", "        r = I.cast(3, I.i64)", *self.block(names, 2, False, budget),
+                *self.block(names, 2, False, budget)]
         if self.rnd.random() < 0.3:
             body += [f"        if {self.condition(names)}:", "            y[i, 0] = -1", "            continue"]
         body += [f"        y[i, {j}] = {n}" for j, n in enumerate(names)] + ["        y[i, 3] = b[q & 7]"]
         text = "\n".join(body)
-        return (f"{IMPORTS}@intent.kernel\n"
-                f'def kernel(x: I.In[I.i64, ("N",)], y: I.Out[I.i64, ("N", 4)]):\n{text}\n')
+        return f'{IMPORTS}@intent.kernel\ndef kernel(x: I.In[I.i64, ("N",)], y: I.Out[I.i64, ("N", 4)]):\n{text}\n'
+
+
+class TypedScalars(Scalars):
+    """The same control flow over one variable of each of several dtypes, with wrapping integers and rounding floats."""
+
+    DTYPES = {"p": "i32", "q": "u8", "r": "i64", "f": "f32", "g": "f64", "h": "f16", "s": "i8", "t": "u32", "c": "bool"}
+
+    def of(self, dt, depth=0):
+        """An expression of this dtype."""
+        names = [n for n, d in self.DTYPES.items() if d == dt]
+        r = self.rnd.random()
+        if depth > 2 or r < 0.3:
+            return self.rnd.choice(names)
+        if r < 0.4:
+            return f"({self.of(dt, depth + 1)} if {self.condition(None, depth + 1)} else {self.of(dt, depth + 1)})"
+        if r < 0.5:
+            return f"b_{dt}[r & 3]" if dt in ("i32", "f32") else names[0]
+        if r < 0.65:
+            other = self.rnd.choice([d for d in self.DTYPES.values() if d != dt])
+            narrow = dt in WIDTH and is_float(other)
+            return f"I.{'saturating_cast' if narrow else 'cast'}({self.of(other, depth + 1)}, I.{dt})"
+        a, b = self.of(dt, depth + 1), self.of(dt, depth + 1)
+        if dt == "bool":
+            return self.rnd.choice([f"({a} & {b})", f"({a} ^ {b})", f"(~{a})", self.condition(None, depth + 1)])
+        if is_float(dt):
+            return self.rnd.choice([f"({a} + {b})", f"({a} - {b} * {a})", f"({a} * {b} + {names[0]})", f"({a} / {b})", f"I.sqrt({a})",
+                                    f"I.minimum({a}, {b})",
+                                    f"I.fma({a}, {b}, {names[0]})", f"(-{a})", f"I.floor({a} * 0.5)", f"I.tanh({a})"])
+        return self.rnd.choice([f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} ^ {b})", f"({a} // (({b} & 7) | 1))",
+                                f"({a} % (({b} & 7) | 1))",
+                                f"({a} << ({b} & 7))", f"({a} >> ({b} & 7))", f"I.maximum({a}, {b})", f"(~{a})", f"(-{a})", f"I.abs({a})"])
+
+    def condition(self, names, depth=0):
+        dt = self.rnd.choice([d for d in self.DTYPES.values() if d != "bool"])
+        if depth > 1 or self.rnd.random() < 0.7:
+            return f"({self.of(dt, 2)} {self.rnd.choice(['<', '>', '==', '!=', '<=', '>='])} {self.of(dt, 2)})"
+        a, b = self.condition(names, depth + 1), self.condition(names, depth + 1)
+        return self.rnd.choice([f"({a} and {b})", f"({a} or {b})", f"(not {a})", "c"])
+
+    def assignment(self, names) -> str:
+        if self.rnd.random() < 0.2:
+            dt = self.rnd.choice(["i32", "f32"])
+            return f"b_{dt}[r & 3] = {self.of(dt, 1)}"
+        name, dt = self.rnd.choice(list(self.DTYPES.items()))
+        return f"{name} = {self.of(dt)}"
+
+    def bound(self, names) -> str:
+        return self.rnd.choice(["3", "q & 3", "r & 3", "1, 7, 2"])
+
+    def after_loop(self, names, k) -> str:
+        return f"p = p + I.cast({k}, I.i32)"
+
+    def program(self, budget) -> Program:
+        parameters = [("in", f"x{n}", dt, ("N",)) for n, dt in self.DTYPES.items()] + [("out", f"y{n}", dt, ("N",)) for n,
+                                                                                       dt in self.DTYPES.items()]
+        signature = ", ".join(f"{name}: {parameter(access, dt, shape)}" for access, name, dt, shape in parameters)
+        body = ["for i in I.parallel(I.domain(0, xp.shape[0])):", "    b_i32 = I.buffer((4,), I.i32, init=1)",
+                "    b_f32 = I.buffer((4,), I.f32, init=0.5)",
+                *(f"    {n} = x{n}[i]" for n in self.DTYPES), *(line for _ in range(2) for line in self.block(None, 1, False, budget)),
+                *(f"    y{n}[i] = {n}" for n in self.DTYPES)]
+        text = "\n    ".join(body)
+        return Program(f"{IMPORTS}@intent.kernel\ndef kernel({signature}):\n    {text}\n", parameters)

@@ -15,7 +15,7 @@ from tests.support import BACKEND, assert_same_bits, execute, integers, interpre
 from tests.support.arrays import LAYOUTS
 from tests.support.compare import is_float
 
-from .generate import Scalars, Tensors
+from .generate import Rows, Scalars, Tensors, TypedScalars
 from .settings import fuzz
 
 EXTENTS = (0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 40, 64, 65, 100)
@@ -66,8 +66,8 @@ def compare(program, args, layout):
     return kernel
 
 
-def tensor_program(rnd, steps, data_seed):
-    program = Tensors(rnd).program(steps)
+def tensor_program(kind, rnd, steps, data_seed):
+    program = kind(rnd).program(steps)
     rng = np.random.default_rng(data_seed)
     for _ in range(SHAPES_PER_PROGRAM):
         M, N = (int(rng.choice(EXTENTS)) for _ in range(2))
@@ -81,17 +81,19 @@ def tensor_program(rnd, steps, data_seed):
             raise
 
 
-@fuzz(0.2)
+@pytest.mark.parametrize("kind", [Tensors, Rows])
+@fuzz(0.1)
 @given(st.randoms(use_true_random=False), st.integers(1, 14), st.integers(0, 2 ** 32 - 1))
-def test_tensor_programs(rnd, steps, data_seed):
-    tensor_program(rnd, steps, data_seed)
+def test_tensor_programs(kind, rnd, steps, data_seed):
+    tensor_program(kind, rnd, steps, data_seed)
 
 
 @pytest.mark.nightly
-@fuzz(0.2, factor=50)
+@pytest.mark.parametrize("kind", [Tensors, Rows])
+@fuzz(0.1, factor=50)
 @given(st.randoms(use_true_random=False), st.integers(1, 25), st.integers(0, 2 ** 32 - 1))
-def test_many_tensor_programs(rnd, steps, data_seed):
-    tensor_program(rnd, steps, data_seed)
+def test_many_tensor_programs(kind, rnd, steps, data_seed):
+    tensor_program(kind, rnd, steps, data_seed)
 
 
 PLAIN = SimpleNamespace(domain=range, parallel=lambda d: d, cast=lambda v, dt: int(v), i64=None, maximum=max,
@@ -132,7 +134,23 @@ def scalar_program(rnd, budget):
         raise
 
 
-@fuzz(0.1)
+def typed_program(rnd, budget, data_seed):
+    program = TypedScalars(rnd).program(budget)
+    rng = np.random.default_rng(data_seed)
+    try:
+        compare(program, arguments(rng, program.parameters, 1, int(rng.choice((0, 1, 7, 33, 40)))), str(rng.choice(LAYOUTS)))
+    except Exception as error:
+        error.add_note(program.source) if hasattr(error, "add_note") else print(program.source)
+        raise
+
+
+@fuzz(0.05)
+@given(st.randoms(use_true_random=False), st.integers(0, 5), st.integers(0, 2 ** 32 - 1))
+def test_typed_scalar_programs(rnd, budget, data_seed):
+    typed_program(rnd, budget, data_seed)
+
+
+@fuzz(0.05)
 @given(st.randoms(use_true_random=False), st.integers(0, 6))
 def test_scalar_programs(rnd, budget):
     scalar_program(rnd, budget)
