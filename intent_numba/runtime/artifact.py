@@ -87,6 +87,12 @@ class Artifact:
     def target(self) -> str:
         return self._build.target
 
+    @property
+    def _numba_type_(self):
+        """Numba asks a value it meets for its type: this is how ``@njit`` code comes to know artifacts."""
+        from .njit import kernel_type
+        return kernel_type(self)
+
     def _bind(self, values: dict, extents: dict | None) -> binding.Bound:
         return binding.bind(self.interface, self._build.compiled().facts, values, extents=extents)
 

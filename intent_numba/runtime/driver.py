@@ -75,6 +75,12 @@ class Build:
         with _compiler_lock(), _own_errors(self):
             return lower(self.kernel(), alias) if alias else lower(self.kernel())
 
+    def generate(self, alias: frozenset = frozenset()) -> Compiled:
+        """Code compiled here and now, whatever the cache holds; under a symbol of its own."""
+        base = self.compiled(alias)
+        with _compiler_lock():
+            return self._compile(None, base.symbol + "_linked", alias)
+
     def _front_end(self) -> Kernel:
         from ..frontend import build_kernel
         values = dict(zip((p.name for p in self.interface.constexprs), self.constexprs))

@@ -15,6 +15,9 @@ from functools import cache
 serial = ctypes.c_int64(0)
 """Nonzero in a process that must not start parallel work. Generated entries read it at its address."""
 
+serial_when_nested = ctypes.c_int64(0)
+"""The same for launches from compiled callers, which cannot take turns: also set under workqueue."""
+
 _launches = threading.Lock()
 _FREE = contextlib.nullcontext()
 
@@ -47,7 +50,7 @@ def _after_fork() -> None:
     _launches = threading.Lock()
     parallel = sys.modules.get("numba.np.ufunc.parallel")
     if parallel is not None and parallel._is_initialized:
-        serial.value = 1
+        serial.value = serial_when_nested.value = 1
 
 
 if hasattr(os, "register_at_fork"):
