@@ -12,7 +12,7 @@ from ...kir.types import Extent
 from ...task.program import Node, Program
 from ..llvm.ops import Ops
 from ..llvm.text import Function
-from ..llvm.values import Val
+from ..llvm.values import MEMORY, Val
 from .layout import Layout
 
 ZERO, ONE = Val("index", "0"), Val("index", "1")
@@ -242,7 +242,6 @@ class Env:
 
     def temp(self, dt: str, count: int, align: int = 64) -> str:
         """Stack memory of ``count`` elements as stored, free for reuse when the scope ends."""
-        from ..llvm.values import MEMORY
         size = (MEMORY[dt], count)
         n = sum(1 for u in self._used if u == size)
         self._used.append(size)

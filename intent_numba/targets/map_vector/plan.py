@@ -45,9 +45,9 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
     phases = list(walk_phases(stage.body))
     votes = Counter()
     for ph in phases:
-        weight = 1 + 4 * len(ph.loops)
-        for axis in _votes(ph):
-            votes[axis] += weight
+        for s in ph.sinks:
+            for axis, loops in _votes(s, len(ph.loops)):
+                votes[axis] += 1 + 4 * loops
     tasks = [a.name for a in stage.tasks]
     loops = {a.name: a for ph in phases for a in ph.loops}
     best_task = max(tasks, key=lambda a: (votes[a], a == last))
@@ -66,26 +66,25 @@ def lane_loop(ph_loops: tuple[Axis, ...], sinks) -> str | None:
         return None
     votes = Counter()
     for s in sinks:
-        votes.update(_sink_votes(s))
+        for axis, depth in _votes(s):
+            votes[axis] += 1 + 4 * depth
     return max(loops, key=lambda a: (votes[a], loops.index(a)))
 
 
-def _votes(ph: Phase):
-    for s in ph.sinks:
-        yield from _sink_votes(s)
-
-
-def _sink_votes(sink):
-    if isinstance(sink, Store) and sink.coords:
-        yield from _walks(sink.coords[-1])
-    if isinstance(sink, (Reduce, Scan)) and sink.coords:
-        yield from _walks(sink.coords[-1])
-    for root in sink_roots(sink):
-        for n in walk_nodes(root):
-            if n.op == "load" and n.args:
-                yield from _walks(n.args[-1])
-            elif n.op == "gload":
-                yield from _walks(n.args[-1])
+def _votes(sink, loops: int = 1):
+    """(axis, loops around the access) for every access of a sink. A reduction's results are stored outside the reduced loop."""
+    match sink:
+        case Store():
+            yield from ((a, loops) for c in sink.coords[-1:] for a in _walks(c))
+        case Reduce():
+            yield from ((a, loops - 1) for c in sink.coords[-1:] for a in _walks(c))
+        case Scan():
+            yield from ((a, loops) for c in sink.coords[-1:] for a in _walks(c))
+        case Contract():
+            yield from ((a, loops - len(sink.axes)) for c in sink.coords[-1:] for a in _walks(c))
+    for n in walk_nodes(*sink_roots(sink)):
+        if n.op in ("load", "gload") and n.args:
+            yield from ((a, loops) for a in _walks(n.args[-1]))
 
 
 def _walks(coord: Node):

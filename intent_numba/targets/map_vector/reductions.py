@@ -20,8 +20,8 @@ from .plan import sink_roots, sink_targets
 
 OPERATION = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and", "and": "and", "or": "or", "xor": "xor",
              "fma": "add"}
-LEVELS = 4
-"""Levels above the leaf: 4096^5 elements."""
+LEVELS = 3
+"""Levels above the leaf: 4096^4 elements."""
 NOWHERE = (1 << 63) - 1
 """The index of an arg reduction of no element."""
 
@@ -62,10 +62,10 @@ def merge(env: Env, s: Reduce | Scan, a: list[Val], b: list[Val]) -> list[Val]:
             for hole, x in zip((*s.combine.left, *s.combine.right), (*a, *b)):
                 env.remember(id(hole), x)
             return [value(env, r) for r in s.combine.results]
-    if s.kind in ("argmax", "argmin"):
-        (va, ka, ia), (vb, kb, ib) = a, b
+    if s.kind in ("argmax", "argmin"):                       # (key, index), or (value, key, index)
+        (ka, ia), (kb, ib) = a[-2:], b[-2:]
         wins = o.or_(o.gt(kb, ka), o.and_(o.eq(kb, ka), o.lt(ib, ia)))
-        return [o.select(wins, vb, va), o.select(wins, kb, ka), o.select(wins, ib, ia)]
+        return [o.select(wins, y, x) for x, y in zip(a, b)]
     return [o.elementwise(OPERATION[s.kind], (a[0], b[0]), a[0].dt)]
 
 
@@ -90,59 +90,64 @@ def reduce(env: Env, axis: Axis, horizontal: bool, sinks, perform) -> None:
     o = env.o
     n = env.extent(axis.extent)
     chunked = axis.extent.const is None or axis.extent.const > CHUNK
-    accs = {id(s): _accumulator(env, s, horizontal, chunked) for s in sinks if isinstance(s, Reduce)}
+    accs = {id(s): accumulator(env, s, horizontal, chunked) for s in sinks if isinstance(s, Reduce)}
     trees = [a for a in accs.values() if a.tree]
     hoist(env, [r for s in sinks for r in sink_roots(s)], frozenset(t for s in sinks for t in sink_targets(s)))
     for a in accs.values():
         if not a.tree:
-            _reset(env, a)
+            reset(env, a)
     if not trees or not chunked:
         for a in trees:
-            _reset(env, a)
+            reset(env, a)
         _sweep(env, axis, horizontal, ZERO, n, sinks, accs, perform)
         for a in trees:
-            _set(a.results, _fold(env, a, n))
+            assign(a.results, fold(env, a, n))
     else:
         chunks = o.shr(o.add(n, index(CHUNK - 1)), index(12))
         with env.fn.loop("0", chunks.text) as lp, env.scope():
             c = Val("index", lp.index)
             lo = o.shl(c, index(12))
-            hi = _minimum(env, o.add(lo, index(CHUNK)), n)
+            hi = minimum(env, o.add(lo, index(CHUNK)), n)
             for a in trees:
-                _reset(env, a)
+                reset(env, a)
             _sweep(env, axis, horizontal, lo, hi, sinks, accs, perform)
             for a in trees:
-                part = _fold(env, a, o.sub(hi, lo))
+                part = fold(env, a, o.sub(hi, lo))
                 with env.fn.if_else(o.eq(chunks, index(1)).text) as branch:
-                    _set(a.results, part)
+                    assign(a.results, part)
                     branch.orelse()
-                    _push(env, a, part, c, chunks)
+                    push(env, a, part, c, chunks)
     for a in accs.values():
         if not a.tree:
-            _set(a.results, _fold(env, a, n))
+            assign(a.results, fold(env, a, n))
     for a in accs.values():
-        results = [v.get() for v in a.results]
-        if a.sink.kind.startswith("arg"):
-            results = [results[0], results[2]]
-        for target, x in zip(a.sink.targets, results):
-            store(env, target, a.sink.coords, x)
+        finish(env, a, axis)
 
 
-def _accumulator(env: Env, s: Reduce, horizontal: bool, chunked: bool) -> Accumulator:
-    dts = [v.dt for v in s.values]
+def finish(env: Env, a: Accumulator, axis: Axis) -> None:
+    """Store the results."""
+    results = [v.get() for v in a.results]
+    if a.sink.kind.startswith("arg"):
+        if a.horizontal:                                     # the value was not carried: it is the element at the index
+            with env.bound(axis.name, results[-1]):
+                results.insert(0, value(env, a.sink.values[0]))
+        results = [results[0], results[-1]]
+    for target, x in zip(a.sink.targets, results):
+        store(env, target, a.sink.coords, x)
+
+
+def accumulator(env: Env, s: Reduce, horizontal: bool, chunked: bool) -> Accumulator:
+    dts = carried(s, horizontal)
     tree = s.form == "tree" or s.kind == "generic"
-    if s.kind.startswith("arg"):
-        dts = [dts[0], _key_dt(dts[0]), "index"]
-    if s.kind == "fma":
-        dts = dts[:1]
     lanes = LANES if horizontal else env.lanes
     wide = 0 if horizontal else env.lanes
     a = Accumulator(s, dts, horizontal, lanes, wide, tree)
     a.results = [env.variable(dt, lanes=wide) for dt in dts]
+    running = [dts[0], "i32"] if horizontal and s.kind.startswith("arg") else dts        # the number of a tile fits
     if horizontal or not tree:
-        a.current = [env.variable(dt, lanes=lanes) for dt in dts]
+        a.current = [env.variable(dt, lanes=lanes) for dt in running]
     if horizontal:
-        a.before = [env.variable(dt, lanes=lanes) for dt in dts]
+        a.before = [env.variable(dt, lanes=lanes) for dt in running]
     elif tree:
         a.slots = [env.temp(dt, LANES * max(lanes, 1)) for dt in dts]
     if tree and chunked:
@@ -150,7 +155,15 @@ def _accumulator(env: Env, s: Reduce, horizontal: bool, chunked: bool) -> Accumu
     return a
 
 
-def _set(variables, values) -> None:
+def carried(s: Reduce, horizontal: bool) -> list[str]:
+    """Dtypes of what a reduction carries: arg reductions a key and an index, and the value where it cannot be read again."""
+    dts = [v.dt for v in s.values]
+    if s.kind.startswith("arg"):
+        return [_key_dt(dts[0]), "index"] if horizontal else [dts[0], _key_dt(dts[0]), "index"]
+    return dts[:1] if s.kind == "fma" else dts
+
+
+def assign(variables, values) -> None:
     for v, x in zip(variables, values):
         v.set(x)
 
@@ -160,15 +173,17 @@ def _initial(env: Env, a: Accumulator) -> list[Val]:
     o, s = env.o, a.sink
     if s.kind == "generic":
         return [o.const(0, dt) for dt in a.dts]
-    if s.kind.startswith("arg"):
-        return [o.const(identity(s.kind, a.dts[0]), a.dts[0]), o.const(int_range(a.dts[1])[0], a.dts[1]), index(NOWHERE)]
+    if s.kind.startswith("arg"):                             # the lowest key, at the lane's first place: a tie there is no mistake
+        dt, key = s.values[0].dt, _key_dt(s.values[0].dt)
+        start = [o.const(int_range(key)[0], key), o.const(0, "i32" if a.horizontal else "index")]
+        return start if a.horizontal else [o.const(identity(s.kind, dt), dt), *start]
     return [o.const(identity(s.kind, a.dts[0]), a.dts[0])]
 
 
-def _reset(env: Env, a: Accumulator) -> None:
+def reset(env: Env, a: Accumulator) -> None:
     start = _initial(env, a)
-    _set(a.current, start)
-    _set(a.before, start)
+    assign(a.current, start)
+    assign(a.before, start)
     if a.slots and a.sink.kind != "generic":
         o = env.o
         with env.fn.loop("0", str(LANES)) as lp:
@@ -188,7 +203,7 @@ def _sweep(env: Env, axis: Axis, horizontal: bool, lo: Val, hi: Val, sinks, accs
                 if isinstance(s, Store):
                     perform(env, s)
                 else:
-                    _feed(env, accs[id(s)], o.sub(i, lo), i)
+                    feed(env, accs[id(s)], o.sub(i, lo), i)
     if not horizontal:
         return
     last = o.add(o.and_(o.sub(o.sub(hi, lo), index(1)), index(LANES - 1)), index(1))
@@ -198,17 +213,23 @@ def _sweep(env: Env, axis: Axis, horizontal: bool, lo: Val, hi: Val, sinks, accs
             now.set(o.select(there, now.get(), old.get()))
 
 
-def _feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
+def feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
     """One element (of every lane); ``at`` counts from the leaf's begin."""
     o, s = env.o, a.sink
     x = [value(env, v) for v in s.values]
     if a.lanes:
         x = [env.wide(v) for v in x]
     if s.kind.startswith("arg"):
-        place = o.add(env.wide(i), o.iota(LANES)) if a.horizontal else i
-        x = [x[0], _key(env, s.kind, x[0]), o.splat(place, a.lanes)]
+        key = _key(env, s.kind, x[0])
+        if a.horizontal:
+            x = [key, o.splat(Val("i32", env.fn.ins(f"trunc i64 {o.shr(i, index(5)).text} to i32")), LANES)]
+        else:
+            x = [x[0], key, o.splat(i, a.lanes)]
 
     def combined(old):
+        if s.kind.startswith("arg"):                         # indices ascend: the older of two equals wins
+            wins = o.gt(x[-2], old[-2])
+            return [o.select(wins, new, kept) for new, kept in zip(x, old)]
         return [o.fma(x[0], x[1], old[0])] if s.kind == "fma" else merge(env, s, old, x)
     if a.current:
         old = [v.get() for v in a.current]
@@ -216,8 +237,8 @@ def _feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
         if s.kind == "generic":
             first = o.eq(at, ZERO)
             new = [o.select(first, p, q) for p, q in zip(x, new)]
-        _set(a.before, old)
-        _set(a.current, new)
+        assign(a.before, old)
+        assign(a.current, new)
         return
     slot = o.and_(at, index(LANES - 1))
     if s.kind != "generic":
@@ -244,7 +265,7 @@ def _put(env: Env, dts, memory, slot: Val, lanes: int, values) -> None:
 
 # --- folding ---------------------------------------------------------------------------------------------------------
 
-def _fold(env: Env, a: Accumulator, n: Val) -> list[Val]:
+def fold(env: Env, a: Accumulator, n: Val) -> list[Val]:
     """The leaf's result after ``n`` elements."""
     if not a.horizontal:
         if a.current:
@@ -252,6 +273,8 @@ def _fold(env: Env, a: Accumulator, n: Val) -> list[Val]:
         _fold_slots(env, a, a.slots, ZERO, a.lanes, n)
         return _get(env, a.dts, a.slots, ZERO, a.lanes)
     o, x = env.o, [v.get() for v in a.current]
+    if a.sink.kind.startswith("arg"):
+        x[1] = o.add(o.mul(o.convert(x[1], "index"), o.splat(index(LANES), LANES)), o.iota(LANES))
     half = LANES // 2
     while half:
         low, high = [o.slice(v, 0, half) for v in x], [o.slice(v, half, half) for v in x]
@@ -284,7 +307,7 @@ def _fold_slots(env: Env, a: Accumulator, memory, first: Val, lanes: int, n: Val
         outer.again = o.gt(following, ZERO).text
 
 
-def _push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None:
+def push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None:
     """Element ``c`` of ``count`` > 1 partial results: reduce them by the same rule, level by level."""
     o, fn = env.o, env.fn
     carries = [("i64", "0"), ("i64", c.text), ("i64", count.text)] + [(p.type, p.text) for p in part]
@@ -305,7 +328,7 @@ def _push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None
             folded = _get(env, a.dts, a.levels, first, a.wide)
             more = o.gt(n, index(CHUNK))
             with fn.if_(o.not_(more).text):
-                _set(a.results, folded)
+                assign(a.results, folded)
             branch.yields(("i1", more.text), *((p.type, p.text) for p in folded))
             branch.orelse()
             branch.yields(("i1", "false"), *((p.type, p.text) for p in x))
@@ -314,7 +337,7 @@ def _push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None
         lp.again = branch.results[0]
 
 
-def _minimum(env: Env, a: Val, b: Val) -> Val:
+def minimum(env: Env, a: Val, b: Val) -> Val:
     return env.o.select(env.o.lt(a, b), a, b)
 
 

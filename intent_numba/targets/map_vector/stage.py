@@ -9,7 +9,7 @@ from ...kir.types import Extent
 from ...task.program import Phase, Program, Resource, Stage, Store
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
-from . import control
+from . import control, grouped
 from .env import ONE, ZERO, Env, index
 from .expr import hoist
 from .layout import Layout
@@ -57,7 +57,8 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
         shape = r.shape[len(r.axes):]
         lanes = plan.width if r.name in plan.varying else 0
         if not shape:
-            env.storage[r.name] = Storage(r, fn.alloca(MEMORY[r.dt], 64, max(lanes, 1)), (), len(r.axes), lanes)
+            copies = grouped.GROUP if lanes and grouped.can_group(stage) else 1
+            env.storage[r.name] = Storage(r, fn.alloca(MEMORY[r.dt], 64, max(lanes, 1) * copies), (), len(r.axes), lanes)
             continue
         pitch = None
         if not lanes:
@@ -148,6 +149,13 @@ def _row(env: Env, stage: Stage, plan: StagePlan, axis: str, first: Val, end: Va
     if plan.lanes is None:
         with fn.loop(first.text, end.text) as lp, env.bound(axis, Val("index", lp.index)):
             control.run(env, stage.body)
+        return
+    if grouped.can_group(stage):
+        with fn.loop(first.text, end.text, plan.width * grouped.GROUP) as lp, env.scope():
+            base = Val("index", lp.index)
+            stop = env.o.add(base, index(plan.width * grouped.GROUP))
+            stop = env.o.select(env.o.lt(stop, end), stop, end)
+            grouped.run(env, stage.body, grouped.Tiles(env, axis, base, stop))
         return
     with fn.loop(first.text, end.text, plan.width) as lp:
         with env.tiled(env.make_tile(axis, Val("index", lp.index), end, plan.width)):
