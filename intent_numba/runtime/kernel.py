@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 
 from ..errors import CompileError
+from ..language.functions import Helper
 from . import targets
 from .artifact import Artifact
 from .driver import Build, specialisation_key
@@ -107,6 +108,12 @@ def kernel(pyfunc=None, *, policy: str = "strict"):
     if pyfunc is None:
         return functools.partial(kernel, policy=policy)
     return Kernel(_function(pyfunc, "kernel"), policy)
+
+
+def fn(pyfunc) -> Helper:
+    """Make a helper: a typed function that kernels and helpers call, inlined where it is called. It takes its caller's policy;
+    its parameters need no annotations. Spec: 002 section 1."""
+    return Helper(_function(pyfunc, "fn"))
 
 
 def compile(kernel: Kernel, target: str | None = None, constexprs: dict | None = None,
