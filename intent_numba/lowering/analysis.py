@@ -5,7 +5,6 @@ them) unless this analysis, or the kind of the operation, says they are kept. It
 """
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from ..kir import Buffer, Op, Scalar, Tensor, Value, View, walk
@@ -185,25 +184,40 @@ def scalar_only(op: Op) -> bool:
     return not any(isinstance(v.type, Tensor) for v in op.args)
 
 
-def straight(region, outer_symbols: frozenset[str]) -> bool:
+def straight(region, outer_symbols: frozenset[str], alias=frozenset()) -> bool:
     """Can a parallel region be dissolved into axes of its sinks? Only without control, buffers and extents of its own."""
     for o in walk(region):
-        if o.kind in ("for", "loop", "buffer") or o.kind == "if" and not selectable(o, outer_symbols):
+        if o.kind in ("loop", "buffer") or o.kind == "if" and not selectable(o, outer_symbols):
             return False
-        if o.kind != "parallel" and any(isinstance(v.type, Buffer) for v in o.results):
+        if o.kind == "for" and not independent(o, alias):
+            return False
+        if any(isinstance(v.type, Buffer) for v in o.results):
             return False
         for v in o.results:
             if isinstance(v.type, Scalar) and f"%{v.name}" in outer_symbols:
                 return False
-        for q in o.regions if o.kind == "parallel" else ():
+        for q in o.regions if o.kind in ("parallel", "for") else ():
             if any(f"%{v.name}" in outer_symbols for v in q.params):
                 return False
     return not any(f"%{v.name}" in outer_symbols for v in region.params)
 
 
-def is_memory(v: Value) -> bool:
-    return isinstance(v.type, (View, Buffer))
-
-
-def count_users(ops) -> Counter:
-    return Counter(a for o in ops for a in o.args)
+def independent(op: Op, alias) -> bool:
+    """Is this an ordered loop whose iterations cannot meet? It carries nothing, and wherever it touches memory that it writes, its
+    own coordinate stands at one common position of the index."""
+    if op.kind != "for" or len(op.args) > 1 or op.attrs.get("breaks"):
+        return False
+    (region,) = op.regions
+    iv = region.params[0]
+    own = {v for o in walk(region) for v in o.results if isinstance(v.type, Buffer)}
+    places: dict[Value, set[int]] = {}
+    written: set[Value] = set()
+    for o in walk(region):
+        if o.kind in ("read", "write") and o.args[0] not in own:
+            memory = o.args[0]
+            here = {i for i, a in enumerate(o.args[1:1 + len(memory.type.shape)]) if a is iv}
+            places[memory] = places.get(memory, here) & here
+            if o.kind == "write":
+                written.add(memory)
+    names = {m.name for m in places}
+    return all(places[m] for m in written) and not any(frozenset((m.name, n)) in alias for m in written for n in names)

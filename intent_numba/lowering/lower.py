@@ -1,8 +1,8 @@
 """KIR to task program: the walk over blocks and control.
 
-A block is worked through in program order. Straight ``parallel`` regions dissolve into axes of their sinks. At the top level
-sinks are grouped into stages; inside a task they become phases. Scalars read from memory get a cell at the place of the read,
-so that an expression never sees a later write.
+A block is worked through in program order. Straight ``parallel`` regions, and ordered loops whose iterations cannot meet,
+dissolve into axes of their sinks. At the top level sinks are grouped into stages; inside a task they become phases. Scalars
+read from memory get a cell at the place of the read, so that an expression never sees a later write.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..kir.ops import FIXED_ORDER
 from ..kir.types import is_float
 from ..task import (Axis, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan, Stage, Stmt,
                     Store)
-from .analysis import PURE, analyse, scalar_only, selectable, straight, used_symbols
+from .analysis import PURE, analyse, independent, scalar_only, selectable, straight, used_symbols
 from .inplace import inplace_pairs
 from .pull import Kept, Puller
 from .stages import build_phases, outside, split_reduction, stage_cost
@@ -99,7 +99,8 @@ class Lowering:
         for op in ops:
             for r in op.results:
                 self.pull.define[r] = op
-            if op.kind == "parallel" and straight(op.regions[0], self.symbols):
+            points = op.kind == "parallel" or independent(op, self.alias)
+            if points and straight(op.regions[0], self.symbols, self.alias):
                 axes = tuple(self.axis(d.type.extent) for d in op.args)
                 items.append((Op("enter", op.args, {"axes": axes, "params": op.regions[0].params}, (), (), op.loc), par + axes))
                 self.flatten(op.regions[0].ops, par + axes, items)
@@ -403,7 +404,7 @@ class Lowering:
         if selectable(op, self.symbols):
             return self.select(op)
         self.flush(ctx)
-        if op.kind == "parallel":
+        if op.kind == "parallel" or ctx.top and independent(op, self.alias):
             return self.parallel(op, pos, ctx)
         if ctx.top and scalar_only(op):
             return self.alone(op, pos, ctx)
