@@ -15,7 +15,7 @@ from ..kir.ir import Kernel, walk
 from ..kir.types import View
 from . import cache, fingerprint, launch, targets
 from .binding import Facts
-from .interface import Interface, constexpr_key
+from .interface import Interface
 from .options import CompileOptions
 
 SUPPORTED_POLICIES = ("strict",)
@@ -119,10 +119,6 @@ class Build:
                       "kir": compiled.kir, "name": self.name, "target": self.target}
             cache.store(key, cache.Entry(header, code.object_code()))
         return compiled
-
-
-def specialisation_key(constexprs: tuple, options: CompileOptions, target: str) -> tuple:
-    return (tuple(map(constexpr_key, constexprs)), options.key(), target)
 
 
 def plain_writes(kernel: Kernel) -> frozenset:

@@ -148,11 +148,12 @@ class _Reached:
                 raise Uncacheable(attribute)
 
     def _again(self, v) -> bool:
-        first = self._seen.setdefault(id(v), len(self._seen))
-        if first != len(self._seen) - 1:
-            self.feed("again", str(first))
-            return True
-        return False
+        first = self._seen.get(id(v))
+        if first is None:
+            self._seen[id(v)] = len(self._seen)
+            return False
+        self.feed("again", str(first))
+        return True
 
 
 def _nested(code):

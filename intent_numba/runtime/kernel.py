@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 from ..errors import CompileError
 from ..language.functions import Helper
 from . import targets
-from .artifact import Artifact
-from .driver import Build, specialisation_key
-from .interface import Interface, arrange, from_signature, split_constexprs
+from .interface import Interface, arrange, constexpr_key, from_signature, split_constexprs
 from .options import CompileOptions, check_policy
 from .routes import Route
+
+if TYPE_CHECKING:
+    from .artifact import Artifact
 
 _DEFAULT_OPTIONS = CompileOptions()
 
@@ -75,9 +77,11 @@ class Kernel:
         return self._artifact(fixed, _DEFAULT_OPTIONS, "cpu"), rest
 
     def _artifact(self, constexprs: tuple, options: CompileOptions, target: str) -> Artifact:
-        key = specialisation_key(constexprs, options, target)
+        key = (*map(constexpr_key, constexprs), options, target)
         artifact = self._artifacts.get(key)
         if artifact is None:
+            from .artifact import Artifact                      # the compiler's side loads when something is compiled
+            from .driver import Build
             build = Build(self.pyfunc, self.interface, constexprs, self.policy, options, target)
             artifact = self._artifacts.setdefault(key, Artifact(build, self))
         return artifact

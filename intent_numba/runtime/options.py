@@ -1,7 +1,7 @@
 """What a compilation may be asked for besides the kernel itself. Spec: SUPPLEMENT 8."""
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 NUMERICS = ("source", "relaxed_normalization", "bitwise")
 POLICIES = ("strict", "range_preserving", "checked")
@@ -31,9 +31,6 @@ class CompileOptions:
         for flag in ("online_reduction", "checks", "optimization_remarks"):
             if not isinstance(getattr(self, flag), bool):
                 raise TypeError(f"{flag} is a bool, got {getattr(self, flag)!r}")
-
-    def key(self) -> tuple:
-        return astuple(self)
 
 
 def check_policy(policy: str) -> str:

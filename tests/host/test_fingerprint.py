@@ -18,9 +18,10 @@ from intent_numba.runtime.interface import Interface
 from intent_numba.runtime.options import CompileOptions
 
 EMPTY = Interface("k", ())
+DEFAULTS = CompileOptions()
 
 
-def key(f, constexprs=(), policy="strict", options=CompileOptions(), alias=frozenset(), target=("cpu", "x")):
+def key(f, constexprs=(), policy="strict", options=DEFAULTS, alias=frozenset(), target=("cpu", "x")):
     return fingerprint.kernel_key(f, EMPTY, constexprs, policy, options, alias, target)
 
 

@@ -12,7 +12,8 @@ import pytest
 from intent_numba.kir.types import FLOATS, INTEGERS, int_range
 from intent_numba.runtime.scalars import Refused, convert, encode, numpy_scalar, round_to
 
-NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
+NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32,
+         "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
 
 
 @pytest.mark.parametrize("dt", INTEGERS)
