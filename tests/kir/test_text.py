@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from intent_numba import reference
-from intent_numba.kir import Builder, Domain, Extent, Loc, ParseError, Scalar, Tensor, Value, View, parse_kernel, print_kernel, shape_of, verify
+from intent_numba.kir import (
+    Builder, Domain, Extent, Loc, ParseError, Scalar, Tensor, Value, View, parse_kernel, print_kernel, shape_of, verify,
+)
 
 
 def same(text: str):
