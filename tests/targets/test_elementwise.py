@@ -8,14 +8,12 @@ from intent_numba import math
 from intent_numba.kir.ops import ELEMENTWISE
 from intent_numba.kir.types import DTYPES, FLOATS, INTEGERS
 from intent_numba.reference import operations as reference
+from intent_numba.targets.llvm.ops import CONVERSIONS, NATIVE
 
 from .harness import MEMORY, Bench, held, memory, same, samples
 
 COUNT = 1024
 LANES = (0, 8, 32)
-CASTS = ("cast", "saturating_cast", "bitcast")
-NATIVE = {"add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "eq", "ne", "lt", "le", "gt", "ge", "select",
-          "and", "or", "xor", "not", "shl", "shr", "maximum", "minimum", "maximum_num", "minimum_num", "floordiv", "mod", "power"}
 
 
 def dtypes_of(domain: str):
@@ -24,7 +22,7 @@ def dtypes_of(domain: str):
 
 
 def kinds():
-    return [k for k, info in ELEMENTWISE.items() if k not in CASTS]
+    return [k for k, info in ELEMENTWISE.items() if k not in CONVERSIONS]
 
 
 @pytest.mark.parametrize("kind", kinds())

@@ -21,11 +21,12 @@ _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt
 _SIGNED_COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED_COMPARE = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 
-_CONVERSIONS = {"cast": "convert", "saturating_cast": "saturating_cast", "bitcast": "bitcast"}
-_NATIVE = {"and": "and_", "or": "or_", "not": "not_",
+CONVERSIONS = {"cast": "convert", "saturating_cast": "saturating_cast", "bitcast": "bitcast"}
+NATIVE = {"and": "and_", "or": "or_", "not": "not_",
            **{k: k for k in ("add", "sub", "mul", "div", "neg", "abs", "fma", "sqrt", "floor", "ceil", "xor", "shl", "shr", "select",
                              "eq", "ne", "lt", "le", "gt", "ge", "bitcast", "floordiv", "mod",
-                             "maximum", "minimum", "maximum_num", "minimum_num")}}
+                             "maximum", "minimum", "maximum_num", "minimum_num")},
+           **CONVERSIONS}
 """KIR kinds that are methods here; the rest are math programs."""
 
 _sizes: dict = {}                                  # instructions of a math program by (kind, dtypes), for the inline decision
@@ -85,9 +86,9 @@ class Ops:
         attrs = dict(attrs or ())
         if attrs.get("approximate"):
             return self._approximate(kind, args, attrs)
-        if kind in _CONVERSIONS:
-            return getattr(self, _CONVERSIONS[kind])(args[0], dt)
-        method = _NATIVE.get(kind)
+        if kind in CONVERSIONS:
+            return getattr(self, CONVERSIONS[kind])(args[0], dt)
+        method = NATIVE.get(kind)
         return getattr(self, method)(*args) if method else self.program(kind, args, dt)
 
     def program(self, kind: str, args, dt: str) -> Val:
