@@ -330,9 +330,9 @@ class Lowering:
             return
         stage = Stage(self.fresh("stage"), phases_axes, phases, fresh, cost=stage_cost(phases))
         pieces = None
-        if not fresh and len(produced) == 1:
-            target = ctx.resources[-1] if produced[0] not in scratch else None
-            pieces = target and split_reduction(stage, target, self.g, lambda: self.fresh("i"), self.fresh)
+        if not fresh and produced and not set(produced) & set(scratch):
+            made = [r for r in ctx.resources if r.name in produced]
+            pieces = split_reduction(stage, made, self.g, lambda: self.fresh("i"), self.fresh)
         if pieces:
             stages, more = pieces
             ctx.resources += more

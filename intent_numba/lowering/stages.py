@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..kir import Extent
 from ..kir.ops import CHUNK
 from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, Stage, Store
 from .uses import Group, Renamer, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
@@ -99,43 +100,49 @@ class _Substitute(Renamer):
         return super().node(n)
 
 
-def split_reduction(stage: Stage, resource: Resource, graph: Graph, fresh, name) -> tuple[list[Stage], list[Resource]] | None:
-    """A whole reduction to one element as two stages: leaves of CHUNK elements in parallel, then their combination. The tree of
-    section 12 is defined that way, so the bits are the same. None where the stage is something else."""
+def split_reduction(stage: Stage, resources: list[Resource], graph: Graph, fresh, name):
+    """A whole reduction to one element as two stages: leaves of CHUNK elements in parallel, then their combination. Section 12
+    defines the tree that way and the order-free kinds do not mind, so the bits are the same. ``resources`` are the targets'.
+    Returns (statements, new resources), or None where the stage is something else."""
     if stage.tasks or len(stage.body) != 1:
         return None
     (phase,) = stage.body
     if len(phase.loops) != 1 or len(phase.sinks) != 1:
         return None
     (axis,), (sink,) = phase.loops, phase.sinks
-    if not isinstance(sink, Reduce) or sink.kind in ("argmax", "argmin", "generic") or axis.extent.const is not None and axis.extent.const <= CHUNK:
+    if not isinstance(sink, Reduce) or axis.extent.const is not None and axis.extent.const <= CHUNK:
         return None
-    chunk, inner, again = fresh(), fresh(), fresh()
-    count = "%" + name("n")
-    parts = Resource(name("p"), "workspace", resource.dt, (_symbol(count),), why="leaves of a whole reduction")
-    n = Resource(count, "cell", "index", why="number of leaves")
     g = graph
+    chunk, inner, again = fresh(), fresh(), fresh()
+    count, length = "%" + name("n"), "%" + name("l")
     const = lambda v: g("const", (), v)      # noqa: E731
     total = g("extent", (), axis.extent) if axis.extent.const is None else const(axis.extent.const)
     chunks = g("floordiv", (g("add", (total, const(CHUNK - 1))), const(CHUNK)))
-    start = g("mul", (g("axis", (), chunk), const(CHUNK)))
-    length = Resource("%" + name("l"), "cell", "index", why="length of a leaf")
-    left = g("sub", (total, start))
-    sub = _AxisAt(g, axis.name, g("add", (start, g("axis", (), inner))))
-    leaf = replace(sub.sink(sink), targets=(parts.name,), coords=(g("axis", (), chunk),), axis=inner)
-    first = Stage(name(stage.name), (Axis(chunk, _symbol(count)),),
-                  [Phase((), [Store(length.name, (), g("minimum", (left, const(CHUNK))))]),
-                   Phase((Axis(inner, _symbol(length.name)),), [leaf])],
-                  [length], cost=stage.cost)
+    here = g("axis", (), chunk)
+    start = g("mul", (here, const(CHUNK)))
+    parts = [Resource(name("p"), "workspace", r.dt, (Extent.of(count),), why="leaves of a whole reduction") for r in resources]
+    at = _AxisAt(g, axis.name, g("add", (start, g("axis", (), inner))))
+    leaf = replace(at.sink(sink), targets=tuple(p.name for p in parts), coords=(here,), axis=inner)
+    first = Stage(name("stage"), (Axis(chunk, Extent.of(count)),),
+                  [Phase((), [Store(length, (), g("minimum", (g("sub", (total, start)), const(CHUNK))))]),
+                   Phase((Axis(inner, Extent.of(length)),), [leaf])],
+                  [Resource(length, "cell", "index", why="length of a leaf")], cost=stage.cost)
     kind = "sum" if sink.kind == "fma" else sink.kind
-    second = Stage(name(stage.name), (), [Phase((Axis(again, _symbol(count)),), [
-        Reduce(sink.targets, sink.coords, again, kind, sink.form, (g("load", (g("axis", (), again),), parts.name, resource.dt),))])], cost=1)
-    return [Phase((), [Store(count, (), chunks)]), first, second], [n, parts]
-
-
-def _symbol(name: str):
-    from ..kir import Extent
-    return Extent.of(name)
+    arg = kind in ("argmax", "argmin")
+    values = tuple(g("load", (g("axis", (), again),), p.name, p.dt) for p in (parts[:1] if arg else parts))
+    join = replace(sink, axis=again, kind=kind, values=values)
+    second = Stage(name("stage"), (), [Phase((Axis(again, Extent.of(count)),), [join])], cost=1)
+    if arg:
+        where = name("c")
+        second.resources.append(Resource(where, "cell", "index", why="the winning leaf"))
+        second.body[0].sinks[0] = replace(join, targets=(sink.targets[0], where), coords=())
+        winner = g("load", (), where)
+        some = g("lt", (winner, g("extent", (), Extent.of(count))), None, "bool")
+        inside = g("gload", (some, const(0), winner), parts[1].name)
+        index = g("select", (some, g("add", (g("mul", (winner, const(CHUNK))), inside)), winner))
+        second.body.append(Phase((), [Store(sink.targets[1], sink.coords, index)]))
+    cell = Resource(count, "cell", "index", why="number of leaves")
+    return [Phase((), [Store(count, (), chunks)]), first, second], [cell, *parts]
 
 
 class _AxisAt(Renamer):

@@ -245,3 +245,43 @@ def test_scalar_points_with_control_and_a_buffer():
     _, p = program(POINTS)
     assert "point" in stages(p)[0]
     both(POINTS, np.array([1, 9, 30, -4, 7], np.int32), np.zeros(5, np.int32), np.int32(3))
+
+
+WHERE = """kernel where(%x: view<f32, [N], in>, %v: view<f32, [1], out>, %i: view<index, [1], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %x, %r : tensor<f32, [N]>
+  %3, %4 = arg_reduce %2 {axis=0, kind="max"} : f32, index
+  write %v, %0, %3
+  write %i, %0, %4
+}
+"""
+
+PAIRS = """kernel pairs(%x: view<f32, [N], in>, %y: view<f32, [2], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %2 = read %x, %r : tensor<f32, [N]>
+  %3 = mul %2, %2 : tensor<f32, [N]>
+  %z = const {value=0.0} : f32
+  %4, %5 = reduce %2, %3, %z, %z {axis=0, kind="generic"} : f32, f32 {
+    ^(%a: f32, %b: f32, %c: f32, %d: f32):
+    %6 = add %a, %c : f32
+    %7 = mul %b, %d : f32
+    %8 = sub %7, %a : f32
+    yield %6, %8
+  }
+  write %y, %0, %4
+  write %y, %1, %5
+}
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 40, 4097, 9001])
+def test_whole_arg_and_generic_reductions_are_split_too(n):
+    for source, outs in ((WHERE, (np.zeros(1, np.float32), np.zeros(1, np.int64))), (PAIRS, (np.zeros(2, np.float32),))):
+        assert len(stages(program(source)[1])) >= 3
+        both(source, rng(n), *outs)
