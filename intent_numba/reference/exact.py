@@ -24,13 +24,12 @@ def sum_to_odd(a, b):
     bits = s.view(np.int64)
     inexact_even = np.isfinite(s) & (error != 0) & (bits & 1 == 0)
     # One step in magnitude: up when the error points away from zero.
-    step = np.where((error > 0) == (s > 0), 1, -1)
-    return np.where(inexact_even, bits + step, bits).view(np.float64)
+    step = ((error > 0) == (s > 0)) * 2 - 1
+    return (bits + step * inexact_even).view(np.float64)
 
 
 def fma(a, b, c, dt: str) -> np.ndarray:
     """a * b + c rounded once to ``dt``; operands as the reference holds them, of one shape or broadcastable."""
-    a, b, c = np.broadcast_arrays(a, b, c)
     if dt == "f64":
         return _fma64(a, b, c)
     # The product of two f32 values is exact in f64, and neither it nor the sum can leave the range of f64.
@@ -59,13 +58,13 @@ def _fma64(a, b, c):
     easy = _moderate(a) & _moderate(b) & (_moderate(c) | (c == 0))
     plain = ~np.isfinite(c) | ~np.isfinite(a) | ~np.isfinite(b) | (a == 0) | (b == 0)
     # With a finite product, an infinite or NaN addend is the result; a product that overflows must not meet it.
-    finite_product = np.isfinite(a) & np.isfinite(b)
-    out = np.where(plain, np.where(finite_product, np.where(np.isfinite(c), a * b + c, c), a * b + c), out)
+    overflow_only = np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c)
+    out = np.where(plain, np.where(overflow_only, c, a * b + c), out)
     # An exact product alone: one rounding, and the sign of the product even when it vanishes.
     out = np.where(~plain & (c == 0), a * b, out)
     hard = ~easy & ~plain & (c != 0)
     if hard.any():
-        out = np.array(out)
+        out, a, b, c = np.array(out), *np.broadcast_arrays(a, b, c)
         out[hard] = [_fma_integers(*xyz) for xyz in zip(a[hard].tolist(), b[hard].tolist(), c[hard].tolist())]
     return np.asarray(out)
 
