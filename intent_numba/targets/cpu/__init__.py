@@ -40,6 +40,6 @@ def fingerprint() -> tuple[str, ...]:
 
 def model():
     """The ``TargetModel`` of this machine."""
-    from .model import host_model
+    from .host import host_model
 
     return host_model()
