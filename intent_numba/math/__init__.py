@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from intent_numba.math import bessel, convert, error, exponential, integers, logarithm, order, power, remainder, roots, trig
+from intent_numba.math import bessel, convert, error, exponential, gamma, integers, logarithm, order, power, remainder, roots, trig
 from intent_numba.math.term import Term
 
 FLOAT = {
     "exp": exponential.exp, "exp2": exponential.exp2, "sigmoid": exponential.sigmoid, "tanh": exponential.tanh,
     "log": logarithm.log, "log1p": logarithm.log1p, "rsqrt": roots.rsqrt, "erf": error.erf,
     "sin": trig.sin, "cos": trig.cos, "asin": trig.asin, "erfc": error.erfc, "i0": bessel.i0, "pow": power.pow,
+    "lgamma": gamma.lgamma,
     "floor_divide": remainder.floor_divide, "remainder": remainder.remainder,
     "maximum": order.maximum, "minimum": order.minimum,
     "maximum_num": order.maximum_num, "minimum_num": order.minimum_num,
