@@ -54,13 +54,14 @@ def check(name, kind, arrays, operands, result, bench, **attrs):
                           f"got {held(got, result).array[bad[0]]!r}, want {held(want, result).array[bad[0]]!r}")
 
 
-@pytest.mark.parametrize("ftz", [False, True])
-def test_approximate_division(ftz):
+@pytest.mark.parametrize("kind, ftz", [("div", False), ("div", True), ("exp2", False), ("exp2", True), ("tanh", False)])
+def test_approximate(kind, ftz):
+    """Approximate forms are exact but for their special cases; flushing stays at the operation's own operands and result."""
+    operands = ["f32"] * ELEMENTWISE[kind].operands
     bench = Bench()
-    bench.add("approx", lambda o, a, b: o.elementwise("div", (a, b), "f32", {"approximate": True, "ftz": ftz}), ["f32", "f32"], 8)
+    bench.add("approx", lambda o, *v: o.elementwise(kind, v, "f32", {"approximate": True, "ftz": ftz}), operands, 8)
     bench.finish()
-    arrays = [samples("f32", 4096, 1), samples("f32", 4096, 2)]
-    check("approx", "div", arrays, ["f32", "f32"], "f32", bench, approximate=True, ftz=ftz)
+    check("approx", kind, [samples("f32", 4096, k) for k in range(len(operands))], operands, "f32", bench, approximate=True, ftz=ftz)
 
 
 @pytest.mark.parametrize("dt", ["index", "u64", "i32"])
