@@ -71,9 +71,9 @@ class Build:
 
     def program(self, alias: frozenset = frozenset()):
         """The task program."""
-        from ..lowering import lower
+        from ..lowering.lower import Lowering
         with _compiler_lock(), _own_errors(self):
-            return lower(self.kernel(), alias) if alias else lower(self.kernel())
+            return Lowering(self.kernel(), alias).run()
 
     def generate(self, alias: frozenset = frozenset()) -> Compiled:
         """Code compiled here and now, whatever the cache holds; under a symbol of its own."""
