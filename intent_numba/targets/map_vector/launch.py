@@ -8,12 +8,12 @@ from __future__ import annotations
 from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
 from ..llvm.text import Function, Module
 from ..llvm.values import BYTES, Val
-from . import control
+from . import control, panel
 from .env import ONE, ZERO, Env, index
 from .layout import Layout, frame_layout
 from .memory import Storage
-from .plan import PHASE_LANES, StagePlan, plan_stage, sink_roots, sink_targets, walk_nodes, walk_phases
-from .stage import bind_shared, emit_stage
+from .plan import PHASE_LANES, StagePlan, sink_roots, sink_targets, walk_nodes, walk_phases
+from .stage import bind_shared, emit_stage, plan_stage
 
 SERIAL_WORK = 1 << 16
 """Element operations below which starting threads costs more than it gains."""
@@ -119,25 +119,27 @@ class _Host:
             for a in plan.order:
                 points = o.mul(points, env.extent(a.extent))
             with fn.if_(o.gt(points, ZERO).text), env.scope():
-                self.run_stage(s, plan, name, points)
+                units = points if plan.panel is None else panel.units(env, plan.panel)
+                self.run_stage(s, plan, name, points, units)
             bad = fn.ins(f"load i64, ptr {env.slot_pointer(self.layout.error)}")
             fine = fn.fresh_label("ran")
             fn.cond_br(fn.ins(f"icmp ne i64 {bad}, 0"), "failed", fine)
             fn.label(fine)
 
-    def run_stage(self, s: Stage, plan: StagePlan, name: str, points: Val) -> None:
+    def run_stage(self, s: Stage, plan: StagePlan, name: str, points: Val, units: Val) -> None:
+        """``units``: what the stage function counts: points, or blocks of them."""
         env, o, fn = self.env, self.env.o, self.env.fn
 
         def serial():
-            fn.call("void", "@" + name, [("i64", "0"), ("i64", points.text), ("ptr", env.frame)])
+            fn.call("void", "@" + name, [("i64", "0"), ("i64", units.text), ("ptr", env.frame)])
         if not plan.order:
             return serial()
         threads = Val("index", env.slot(0))
         per_point = _work(env, s.body, index(max(s.cost, 1)))
         enough = o.ge(o.mul(points, per_point), index(SERIAL_WORK))
-        parallel = o.and_(o.and_(enough, o.gt(threads, ONE)), o.gt(points, ONE))
+        parallel = o.and_(o.and_(enough, o.gt(threads, ONE)), o.gt(units, ONE))
         with fn.if_else(parallel.text) as branch:
-            self.run_threads(plan, name, points, threads)
+            self.run_threads(plan, name, units, threads)
             branch.orelse()
             serial()
         return None
@@ -147,7 +149,7 @@ class _Host:
         env, o, fn, module = self.env, self.env.o, self.env.fn, self.module
         wanted = o.mul(threads, index(CHUNKS_PER_THREAD))
         unit = ONE
-        if plan.lanes is not None:
+        if plan.lanes is not None and plan.panel is None:
             row = env.extent(plan.order[-1].extent)
             unit = o.select(o.ge(points, o.mul(row, wanted)), row, index(plan.width or PHASE_LANES))
         share = _ceil(env, _ceil(env, points, wanted), unit)

@@ -20,14 +20,16 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class StagePlan:
-    """``order``: the task axes as the launch linearises them, the lane axis last."""
+    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (see panel.py)."""
     order: tuple[Axis, ...]
     lanes: str | None = None
     width: int = 0
     varying: frozenset[str] = frozenset()
+    panel: object = None
 
 
-def plan_stage(program: Program, stage: Stage) -> StagePlan:
+def plan_lanes(program: Program, stage: Stage) -> StagePlan:
+    """The plan of a stage that runs point by point or lane by lane."""
     lane = _lane_axis(program, stage)
     if lane is None:
         return StagePlan(stage.tasks)
@@ -75,26 +77,26 @@ def _votes(sink, loops: int = 1):
     """(axis, loops around the access) for every access of a sink. A reduction's results are stored outside the reduced loop."""
     match sink:
         case Store():
-            yield from ((a, loops) for c in sink.coords[-1:] for a in _walks(c))
+            yield from ((a, loops) for c in sink.coords[-1:] for a in walks(c))
         case Reduce():
-            yield from ((a, loops - 1) for c in sink.coords[-1:] for a in _walks(c))
+            yield from ((a, loops - 1) for c in sink.coords[-1:] for a in walks(c))
         case Scan():
-            yield from ((a, loops) for c in sink.coords[-1:] for a in _walks(c))
+            yield from ((a, loops) for c in sink.coords[-1:] for a in walks(c))
         case Contract():
-            yield from ((a, loops - len(sink.axes)) for c in sink.coords[-1:] for a in _walks(c))
+            yield from ((a, loops - len(sink.axes)) for c in sink.coords[-1:] for a in walks(c))
     for n in walk_nodes(*sink_roots(sink)):
         if n.op in ("load", "gload") and n.args:
-            yield from ((a, loops) for a in _walks(n.args[-1]))
+            yield from ((a, loops) for a in walks(n.args[-1]))
 
 
-def _walks(coord: Node):
+def walks(coord: Node):
     """Axes that step through a coordinate one by one."""
     if coord.op == "axis":
         yield coord.attr
     elif coord.op in ("add", "sub"):
-        yield from _walks(coord.args[0])
+        yield from walks(coord.args[0])
         if coord.op == "add":
-            yield from _walks(coord.args[1])
+            yield from walks(coord.args[1])
 
 
 def _point_width(stage: Stage) -> int:

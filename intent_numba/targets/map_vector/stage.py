@@ -5,19 +5,29 @@ per row, then the last axis runs point by point, or tile by tile when the lanes 
 """
 from __future__ import annotations
 
-from ...kir.types import Extent
 from ...task.program import Phase, Program, Resource, Stage, Store
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
 from . import control, grouped
+from . import panel as panels
 from .env import ONE, ZERO, Env, index
 from .expr import hoist
 from .layout import Layout
 from .memory import Storage, row_major
-from .plan import PHASE_LANES, StagePlan, sink_roots
+from .plan import PHASE_LANES, StagePlan, plan_lanes, sink_roots
 
 SMALL_SCRATCH = 8192
 """Bytes of scratch that still go on the stack."""
+
+
+def plan_stage(program: Program, stage: Stage) -> StagePlan:
+    """How a stage is run: in blocks if it multiplies matrices, else over lanes or points."""
+    found = panels.find_panel(stage)
+    if found is None:
+        return plan_lanes(program, stage)
+    if found.n is None:
+        return StagePlan(stage.tasks, panel=found)
+    return StagePlan(stage.tasks, found.n.name, PHASE_LANES, frozenset(r.name for r in stage.resources), found)
 
 
 def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, plan: StagePlan, name: str) -> None:
@@ -26,8 +36,13 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
     env.varying = plan.varying
     bind_shared(env)
     failed = "out_of_memory"
-    block = _bind_private(env, stage, plan, failed)
-    _walk(env, stage, plan)
+    if plan.panel is not None:
+        sizes = panels.scratch_sizes(env, stage, plan.panel)
+        block, pointers = _allocate(env, [size for _, size in sizes], failed)
+        panels.run(env, stage, plan.panel, dict(zip((key for key, _ in sizes), pointers)))
+    else:
+        block = _bind_private(env, stage, plan, failed)
+        _walk(env, stage, plan)
     if block is not None:
         fn.call("void", module.declare("void", "free", "ptr"), [("ptr", block)])
     fn.ret()
@@ -62,7 +77,7 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
             continue
         pitch = None
         if not lanes:
-            pitch = _whole_tiles(env, shape[-1])
+            pitch = panels.whole_tiles(env, shape[-1])
         strides = row_major(env, shape, pitch)
         rows = pitch if pitch is not None and len(shape) == 1 else env.extent(shape[0])
         elements = o.add(o.mul(o.mul(strides[0], rows), index(max(lanes, 1))), index(PHASE_LANES))
@@ -73,8 +88,16 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
             large.append((r, strides, lanes, o.mul(elements, index(BYTES[r.dt]))))
     if not large:
         return None
-    offset, places = ZERO, []
-    for k, (r, strides, lanes, size) in enumerate(large):
+    block, pointers = _allocate(env, [size for *_, size in large], failed)
+    for (r, strides, lanes, _), pointer in zip(large, pointers):
+        env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
+    return block
+
+
+def _allocate(env: Env, sizes: list[Val], failed: str) -> tuple[str, list[str]]:
+    """One block of memory with aligned parts of the given bytes."""
+    o, fn, offset, places = env.o, env.fn, ZERO, []
+    for k, size in enumerate(sizes):
         places.append(offset)
         size = o.add(o.and_(o.add(size, index(63)), index(-64)), index(64 * (1 + 5 * k % 16)))      # stagger against 4 KB aliasing
         offset = o.add(offset, size)
@@ -84,17 +107,7 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
     fn.cond_br(fn.ins(f"icmp eq ptr {block}, null"), failed, fine)
     fn.label(fine)
     base = _aligned(fn, fn.ins(f"ptrtoint ptr {block} to i64"))
-    for (r, strides, lanes, _), place in zip(large, places):
-        pointer = fn.ins(f"getelementptr i8, ptr {base}, i64 {place.text}")
-        env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
-    return block
-
-
-def _whole_tiles(env: Env, e: Extent) -> Val:
-    """The extent rounded up to whole tiles."""
-    if e.const is not None:
-        return index(-(-e.const // PHASE_LANES) * PHASE_LANES)
-    return env.o.and_(env.o.add(env.extent(e), index(PHASE_LANES - 1)), index(-PHASE_LANES))
+    return block, [fn.ins(f"getelementptr i8, ptr {base}, i64 {place.text}") for place in places]
 
 
 def _aligned(fn, address: str) -> str:
@@ -118,12 +131,12 @@ def _walk(env: Env, stage: Stage, plan: StagePlan) -> None:
             rest = point
             first = point
             if outer:
-                rest = _divide(env, point, n)
+                rest = panels.divide(env, point, n)
                 first = o.sub(point, o.mul(rest, n))
             coordinates = {}
             for axis in reversed(outer[1:]):
                 size = env.extent(axis.extent)
-                above = _divide(env, rest, size)
+                above = panels.divide(env, rest, size)
                 coordinates[axis.name] = o.sub(rest, o.mul(above, size))
                 rest = above
             if outer:
@@ -160,8 +173,3 @@ def _row(env: Env, stage: Stage, plan: StagePlan, axis: str, first: Val, end: Va
     with fn.loop(first.text, end.text, plan.width) as lp:
         with env.tiled(env.make_tile(axis, Val("index", lp.index), end, plan.width)):
             control.run(env, stage.body)
-
-
-def _divide(env: Env, a: Val, b: Val) -> Val:
-    """a / b of non-negative numbers, b > 0."""
-    return Val("index", env.fn.ins(f"udiv i64 {a.text}, {b.text}"))
