@@ -134,5 +134,4 @@ def contract(a: np.ndarray, b: np.ndarray, reduced, batch, form: str, dt: str) -
     add = _builtin("sum", dt)
     if form == "chain":
         return order.chain(left, right, lambda x, y, p: exact.fma(x, y, p, dt), lambda p, q: add([p], [q])[0], zero)
-    members = [np.broadcast_to(left, (n, *shape)), np.broadcast_to(right, (n, *shape))]
-    return order.tree(members, add, [constant(0, dt)], lambda lane, uv: [exact.fma(uv[0], uv[1], lane[0], dt)])[0]
+    return order.tree([left, right], add, [constant(0, dt)], lambda lane, uv: [exact.fma(*uv, *lane, dt)])[0]

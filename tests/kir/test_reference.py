@@ -2,6 +2,7 @@
 import itertools
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -361,6 +362,7 @@ def test_extern_calls():
 
 def test_scalars_of_every_dtype():
     for dt, value, array in (("bool", True, np.bool_), ("u64", 2 ** 64 - 1, np.uint64), ("index", -3, np.int64), ("f16", 0.1, np.float16),
+                             ("bf16", ml_dtypes.bfloat16(0.1), ml_dtypes.bfloat16), ("f8e5m2", 0.1, ml_dtypes.float8_e5m2),
                              ("f32", np.float32(0.1), np.float32), ("f64", 0.1, np.float64)):
         y = np.zeros((), array)
         run(f"kernel k(%s: {dt}, %y: view<{dt}, [], out>) {{\n  write %y, %s\n}}\n", value, y)
