@@ -248,7 +248,8 @@ def _micro_kernel(module: Module, dt: str) -> str:
                                             ("i64", "length"), ("i1", "again")], head="internal", attrs="nounwind noinline")
     o, nr = Ops(fn), columns(dt)
     zero = o.const(0, dt, nr)
-    a_rows = [o.gep(dt, "%a", fn.ins(f"mul i64 %down, {r}")) for r in range(ROWS)]
+    # Opaque to LLVM: it would derive the six pointers from each other in the loop, a chain of additions as long as the arithmetic.
+    a_rows = [fn.ins(f'call ptr asm "", "=r,0"(ptr {o.gep(dt, "%a", fn.ins(f"mul i64 %down, {r}"))})') for r in range(ROWS)]
     c_rows = [o.gep(dt, "%c", fn.ins(f"mul i64 %pitch, {r}")) for r in range(ROWS)]
     with fn.if_else("%again") as branch:
         branch.yields(*((zero.type, o.load(dt, c, nr).text) for c in c_rows))
