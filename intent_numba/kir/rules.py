@@ -52,6 +52,12 @@ def _is(value, type, what: str) -> None:
     _need(value.type == type, f"{what} %{value.name} is a {value.type}, expected {type}")
 
 
+def _holds(value, dt: str, shape, what: str) -> None:
+    """A scalar or tensor of this dtype and shape; without axes, a scalar and a rank-zero tensor both do."""
+    _need(isinstance(value.type, (Scalar, Tensor)) and (value.type.dt, value.type.shape) == (dt, tuple(shape)),
+          f"{what} %{value.name} is a {value.type}, expected {tensor_or_scalar(dt, shape)}")
+
+
 def _result(op: Op, *types) -> None:
     _need(len(op.results) == len(types), f"{len(op.results)} results, expected {len(types)}")
     for i, (v, t) in enumerate(zip(op.results, types)):
@@ -261,14 +267,11 @@ def _access(op: Op, sources) -> None:
     source = op.args[0].type
     _need(isinstance(source, sources), f"the source %{op.args[0].name} is a {source}")
     shape = _relation(source, op.args[1:len(op.args) - extra])
-    want = Tensor(source.dt, shape) if shape else op.results[0].type
-    _need(want.dt == source.dt and want.shape == shape if isinstance(want, (Scalar, Tensor)) else False,
-          f"result is a {op.results[0].type}, expected {tensor_or_scalar(source.dt, shape)}")
-    _result(op, want)
+    _holds(op.results[0], source.dt, shape, "the result")
     if extra:
         valid, fill = op.args[-2:]
-        _is(valid, _like(want, "bool"), "valid")
-        _is(fill, want, "fill")
+        _holds(valid, "bool", shape, "valid")
+        _holds(fill, source.dt, shape, "fill")
 
 
 def _read(op: Op) -> None:
@@ -288,14 +291,9 @@ def _write(op: Op) -> None:
     _need(isinstance(to, (View, Buffer)), f"the destination %{op.args[0].name} is a {to}")
     _need(not isinstance(to, View) or to.access != "in", f"the destination %{op.args[0].name} is read-only")
     shape = _relation(to, op.args[1:len(op.args) - extra])
-    value = op.args[len(op.args) - extra]
-    _data(value, "the value")
-    _need(value.type.dt == to.dt and value.type.shape == shape,
-          f"the value %{value.name} is a {value.type}, expected {tensor_or_scalar(to.dt, shape)}")
+    _holds(op.args[len(op.args) - extra], to.dt, shape, "the value")
     if extra == 2:
-        _data(op.args[-1], "valid")
-        _need(op.args[-1].type.dt == "bool" and op.args[-1].type.shape == shape,
-              f"valid %{op.args[-1].name} is a {op.args[-1].type}, expected {tensor_or_scalar('bool', shape)}")
+        _holds(op.args[-1], "bool", shape, "valid")
 
 
 def _buffer(op: Op) -> None:
@@ -336,8 +334,7 @@ def _sources(op: Op) -> tuple[list, int]:
         _need(not op.regions, f"kind={kind!r} takes no region")
         return deleted, k
     for i, (a, (dt, shape)) in enumerate(zip(op.args[k:], deleted)):
-        _data(a, f"identity {i}")
-        _need((a.type.dt, a.type.shape) == (dt, shape), f"identity {i} %{a.name} is a {a.type}, expected {tensor_or_scalar(dt, shape)}")
+        _holds(a, dt, shape, f"identity {i}")
     types = [a.type for a in op.args[k:]]
     _need(len(op.regions) == 1, f"{len(op.regions)} regions, expected the combine")
     _signature(op.regions[0], types + types, types, "the combine")
@@ -361,8 +358,7 @@ def _reduce(op: Op) -> None:
     _attrs(op, ("axis", "kind"))
     deleted, k = _sources(op)
     for i, (v, (dt, shape)) in enumerate(zip(op.results, deleted)):
-        _data(v, f"result {i}")
-        _need((v.type.dt, v.type.shape) == (dt, shape), f"result {i} is a {v.type}, expected {tensor_or_scalar(dt, shape)}")
+        _holds(v, dt, shape, f"result {i}")
         if op.attrs["kind"] == "generic":
             _is(op.args[k + i], v.type, f"identity {i}")
 
@@ -376,8 +372,7 @@ def _arg_reduce(op: Op) -> None:
     _need(_in_domain(source.dt, "n"), f"the source of dtype {source.dt}, expected numeric")
     shape = _without(source.shape, _axis(op, len(source.shape)))
     for v, dt in zip(op.results, (source.dt, "index")):
-        _data(v, "a result")
-        _need((v.type.dt, v.type.shape) == (dt, shape), f"result %{v.name} is a {v.type}, expected {tensor_or_scalar(dt, shape)}")
+        _holds(v, dt, shape, "the result")
 
 
 def _scan(op: Op) -> None:
@@ -406,9 +401,7 @@ def _contract(op: Op) -> None:
     paired_a, paired_b = {p[0] for p in reduce}, {p[1] for p in (*reduce, *batch)}
     kept_a = tuple(e for i, e in enumerate(a.shape) if i not in paired_a)
     kept_b = tuple(e for j, e in enumerate(b.shape) if j not in paired_b)
-    result = op.results[0].type
-    _need(isinstance(result, (Scalar, Tensor)) and (result.dt, result.shape) == (a.dt, kept_a + kept_b),
-          f"result is a {result}, expected {Tensor(a.dt, kept_a + kept_b)}")
+    _holds(op.results[0], a.dt, kept_a + kept_b, "the result")
     batch_a = {p[0] for p in batch}
     free_a = [i for i in range(len(a.shape)) if i not in paired_a | batch_a]
     free_b = [j for j in range(len(b.shape)) if j not in paired_b]
