@@ -1,0 +1,460 @@
+"""Structured control as KIR: merges, ordered loops with carries, break and continue, early returns, parallel iteration.
+
+A stretch of code has an ``Outcome``: the labels it may leave to, a flag for each when there are several, and the values of
+merge variables on the way. Inside a loop every exit leads to the end of the iteration, so a break needs no further flags.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from numba.core import ir
+
+from ..errors import IntentShapeError, LanguageError
+from ..kir import Region, Scalar, Value
+from ..typing.types import BOOL
+from .bytecode import kir_loc
+from .products import dummy, fit, flatten, identical, is_static, static, unflatten
+from .structure import RETURN, Block, Copies, For, Goto, If, Lazy, Loop, Return
+from .values import UNDEFINED, Dom, Iteration, Lit
+
+CHEAP = {"add", "sub", "mul", "neg", "abs", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "const", "extent", "cast",
+         "select", "shl", "shr", "maximum", "minimum"}
+"""Pure scalar operations that may run although their result is not wanted."""
+
+MAX_SPECULATED = 8
+ITERATION = "iteration"
+"""The label of the end of a loop iteration."""
+
+
+@dataclass
+class Outcome:
+    """``payload`` holds merge variables, and ("to", label) flags when there are several labels."""
+    labels: tuple
+    payload: dict = field(default_factory=dict)
+
+
+@dataclass
+class Frame:
+    """A loop being built. ``kind`` is for, loop or parallel. ``shared``: exit variable -> the phi whose carry it uses."""
+    kind: str
+    label: object
+    phis: list
+    exits: list
+    shared: dict
+    extras: set
+    local: list = field(default_factory=list)
+
+
+class ControlBuilder:
+    """The control half of ``FunctionBuilder``; needs e, env, types, return_type, statement(), truth_value()."""
+
+    # --- straight code ----------------------------------------------------------------------------------------------
+
+    def run(self, nodes: list) -> Outcome:
+        for i, node in enumerate(nodes):
+            match node:
+                case Copies():
+                    self.env.update({t: self.env[v] for t, v in node.pairs if v in self.env})
+                case Goto():
+                    return self.leave(node.label, {t: self.env.get(v, UNDEFINED) for t, v in node.pairs})
+                case Return():
+                    self.e.b.loc = kir_loc(node.loc)
+                    return self.leave(RETURN, {RETURN: self.returned(node.name)})
+                case If():
+                    self.e.b.loc = kir_loc(node.loc)
+                    return self.branch(self.condition(node.cond), lambda: self.run(node.then), lambda: self.run(node.orelse))
+                case Block():
+                    self.frames[-1].local.append(node.label)
+                    out = self.run(node.body)
+                    self.frames[-1].local.remove(node.label)
+                    if node.label not in out.labels:
+                        return out
+                    if len(out.labels) > 1:
+                        return self._arrive_or_pass(out, node.label, nodes[i + 1:])
+                    self.bind(out.payload)
+                case For():
+                    self.e.b.loc = kir_loc(node.loc)
+                    return self.iterate(node)
+                case Loop():
+                    self.e.b.loc = kir_loc(node.loc)
+                    return self.repeat(node)
+                case _:
+                    self.statement(node)
+        raise AssertionError("control fell off the end of a block")
+
+    def bind(self, payload: dict) -> None:
+        self.env.update({k: v for k, v in payload.items() if not isinstance(k, tuple) and v is not UNDEFINED})
+
+    def _arrive_or_pass(self, out: Outcome, label, rest: list) -> Outcome:
+        """Some paths lead to ``label`` (whose code is ``rest``), others further out."""
+        others = tuple(x for x in out.labels if x != label)
+        passed = {k: v for k, v in out.payload.items() if k != ("to", label)}
+
+        def arrive():
+            self.bind(out.payload)
+            return self.run(rest)
+
+        def passing():
+            payload = dict(passed)
+            if len(others) == 1:
+                payload[("to", others[0])] = Lit(True)
+            return Outcome(others, payload)
+        return self.branch(self.e.value(out.payload[("to", label)], "bool"), arrive, passing)
+
+    # --- leaving ----------------------------------------------------------------------------------------------------
+
+    def leave(self, label, payload: dict) -> Outcome:
+        frame = self.frames[-1]
+        if frame.kind == "body" or label in frame.local:
+            return Outcome((label,), {**payload, ("to", label): Lit(True)})
+        if label == frame.label:
+            out = {("next", p): payload.get(p, self.env.get(p)) for p in frame.phis}
+            out[("leave",)] = Lit(False)
+            return Outcome((ITERATION,), {**out, ("to", ITERATION): Lit(True)})
+        if frame.kind == "parallel":
+            word = "return" if label == RETURN else "break"
+            self.e.fail(LanguageError, f"{word} cannot leave a parallel loop: its points have no order", "continue skips a point; an ordered for may break")
+        return self._leave_loop(frame, label, payload)
+
+    def _leave_loop(self, frame: Frame, label, payload: dict) -> Outcome:
+        taken = {frame.shared[u]: v for u, v in payload.items() if u in frame.shared}
+        out = {("next", p): taken.get(p, self.env[p]) for p in frame.phis}
+        out.update({("slot", u): v for u, v in payload.items() if u not in frame.shared})
+        out.update({("slot", x): self.env[x] for x in frame.extras if x in self.env and ("slot", x) not in out})
+        if len(frame.exits) > 1:
+            out.update({("slot", ("to", x)): Lit(x == label) for x in frame.exits})
+        out[("leave",)] = Lit(True)
+        return Outcome((ITERATION,), {**out, ("to", ITERATION): Lit(True)})
+
+    def type_of(self, key):
+        while isinstance(key, tuple):
+            if key[0] not in ("next", "slot"):
+                return BOOL
+            key = key[1]
+        return self.return_type if key == RETURN else self.types[key]
+
+    # --- branches ---------------------------------------------------------------------------------------------------
+
+    def condition(self, cond):
+        """A front bool: a literal when it is decided."""
+        if not isinstance(cond, Lazy):
+            return self.truth_value(self.env[cond])
+        first = self.condition(cond.first)
+        e = self.e
+
+        def second():
+            for s in cond.stmts:
+                self.statement(s)
+            value = self.condition(cond.second)
+            if cond.second_not:
+                value = Lit(not value.value) if isinstance(value, Lit) else e.one("not", (value,), Scalar("bool"))
+            return Outcome((ITERATION,), {("to", ITERATION): Lit(True), ("leave",): value})
+
+        def skip():
+            return Outcome((ITERATION,), {("to", ITERATION): Lit(True), ("leave",): Lit(False)})
+        e.b.loc = kir_loc(cond.loc)
+        out = self.branch(first, skip, second) if cond.first_not else self.branch(first, second, skip)
+        return out.payload[("leave",)]
+
+    def branch(self, cond, then, orelse) -> Outcome:
+        """``if cond``: both arms in regions of their own, merge variables as results."""
+        if isinstance(cond, Lit):
+            return then() if cond.value else orelse()
+        e, loc = self.e, self.e.b.loc
+        arms = [self._arm(then), self._arm(orelse)]
+        e.b.loc = loc
+        labels = tuple(dict.fromkeys(label for _, _, out in arms for label in out.labels))
+        payload, joined = {}, []
+        keys = dict.fromkeys(key for _, _, out in arms for key in out.payload)
+        for key in keys:
+            if key[0] == "to" and isinstance(key, tuple) and len(labels) == 1:
+                payload[key] = Lit(True)
+                continue
+            absent = Lit(False) if isinstance(key, tuple) and key[0] == "to" else UNDEFINED
+            a, b = (out.payload.get(key, absent) for _, _, out in arms)
+            if identical(a, b):
+                payload[key] = a
+            elif is_static(self.type_of(key)):
+                payload[key] = static(self.type_of(key))
+            else:
+                joined.append((key, a, b))
+        payload.update(self._join(cond, arms, joined))
+        return Outcome(labels, payload)
+
+    def _arm(self, run):
+        region, saved = Region(()), self.env
+        with self.e.inside(region) as scope:
+            self.env = dict(saved)
+            out = run()
+            self.env = saved
+        return region, scope, out
+
+    def _join(self, cond: Value, arms, joined) -> dict:
+        e, loc = self.e, self.e.b.loc
+        yields, types, spans = ([], []), [], []
+        for key, a, b in joined:
+            t = self.type_of(key)
+            leaves = [None if x is UNDEFINED else self._flat(region, scope, x, t) for x, (region, scope, _) in zip((a, b), arms)]
+            wanted = [v.type for v in (leaves[0] if leaves[0] is not None else leaves[1])]
+            for side, (region, scope, _) in enumerate(arms):
+                with e.inside(region, scope):
+                    if leaves[side] is None:
+                        leaves[side] = [dummy(e, w) for w in wanted]
+                    name = self.plain(key)
+                    yields[side].extend(fit(e, v, w, f"{name} of an if" if name else "the value of an if")
+                                        for v, w in zip(leaves[side], wanted))
+            spans.append((key, t, len(wanted)))
+            types += wanted
+        e.b.loc = loc
+        then, orelse = arms[0][0], arms[1][0]
+        then.yields, orelse.yields = map(tuple, yields)
+        if not types and not then.ops and not orelse.ops:
+            return {}
+        results = self._logical(cond, arms, types) or e.emit("if", (cond,), types, (then, orelse))
+        leaves, out = iter(results), {}
+        for key, t, n in spans:
+            out[key] = unflatten(e, t, iter([next(leaves) for _ in range(n)]))
+        return out
+
+    def _flat(self, region, scope, value, t):
+        with self.e.inside(region, scope):
+            return flatten(self.e, value, t)
+
+    def _logical(self, cond: Value, arms, types):
+        """``a and b``, ``a or b`` with a cheap pure right side are one operation."""
+        if types != [Scalar("bool")]:
+            return None
+        (then, _, _), (orelse, _, _) = arms
+        for kind, run, short, constant in (("and", then, orelse, False), ("or", orelse, then, True)):
+            value = short.yields[0]
+            fixed = all(op.kind == "const" for op in short.ops)
+            decided = value is cond or any(op.results and op.result is value and op.attrs.get("value") is constant for op in short.ops)
+            cheap = len(run.ops) <= MAX_SPECULATED and all(
+                op.kind in CHEAP and isinstance(op.result.type, Scalar) for op in run.ops)
+            if fixed and decided and cheap:
+                self.e.b.region.ops.extend(run.ops)
+                self.e.scopes[-1].defined.update(op.result for op in run.ops)
+                return (self.e.one(kind, (cond, run.yields[0]), Scalar("bool")),)
+        return None
+
+    def plain(self, key) -> str:
+        while isinstance(key, tuple):
+            key = key[1] if len(key) > 1 else ""
+        name = str(key).split(".")[0]
+        return "" if name.startswith("$") or not name or key == RETURN else repr(name)
+
+    # --- loops ------------------------------------------------------------------------------------------------------
+
+    def _frame(self, kind: str, node) -> Frame:
+        exits, inside = [], {node.label}
+        _exits(node.body, inside, exits)
+        labels = list(dict.fromkeys(label for label, _ in exits))
+        blocks = self.loop_blocks(node.label)
+        extras = (self.defined_in(blocks) & self.used_outside(blocks)) - set(node.phis)
+        phis = [p for p in node.phis if not is_static(self.types[p])]
+        used = self.used_outside(blocks)
+        shared: dict = {}
+        for _, pairs in exits:
+            for u, _ in pairs:
+                if u in shared or u not in self.types:
+                    continue
+                for p in phis:
+                    if p not in used and p not in shared.values() and self.types[p] == self.types[u] and _base(p) == _base(u):
+                        shared[u] = p
+                        break
+        return Frame(kind, node.label, phis, labels, shared, extras)
+
+    def iterate(self, node: For) -> Outcome:
+        target = self.env[node.iterator]
+        if isinstance(target, Dom):
+            target = Iteration("domain", (target,))
+        for p in node.phis:
+            if is_static(self.types[p]):
+                self.env[p] = static(self.types[p])
+        if target.kind in ("parallel", "product"):
+            return self._parallel(node, target)
+        return self._ordered(node, target)
+
+    def _parallel(self, node: For, target: Iteration) -> Outcome:
+        frame = self._frame("parallel", node)
+        e, loc = self.e, self.e.b.loc
+        if frame.phis:
+            name = self.plain(frame.phis[0]) or "a value"
+            e.fail(LanguageError, f"{name} is carried over a parallel loop: its points have no order",
+                   "use I.reduce or an ordered loop, for i in I.domain(...)")
+        region = e.b.block([Scalar("index")] * len(target.domains))
+        self.frames.append(frame)
+        saved = self.env
+        with e.inside(region):
+            self.env = dict(saved)
+            for v, d in zip(region.params, target.domains):
+                e.bind_coordinate(v, d)
+            element = region.params if target.kind == "product" else region.params[0]
+            self._header(node, element)
+            self.run(node.body)
+            self.env = saved
+        self.frames.pop()
+        e.b.loc = loc
+        e.emit("parallel", tuple(d.value for d in target.domains), (), (region,))
+        return self.run(node.after)
+
+    def _header(self, node: For, element) -> None:
+        for s in node.header:
+            op = getattr(getattr(s, "value", None), "op", "") if isinstance(s, ir.Assign) else ""
+            if op == "pair_first":
+                self.env[s.target.name] = element
+            elif op not in ("iternext", "pair_second"):
+                self.statement(s)
+
+    def _ordered(self, node: For, target: Iteration) -> Outcome:
+        e, (d,) = self.e, target.domains
+        frame = self._frame("for", node)
+
+        def element(region):
+            v = region.params[0]
+            e.bind_coordinate(v, d)
+            return (self._ordinal(v, d), v) if target.kind == "enumerate" else v
+        out, slots, results = self._body(node, frame, [Scalar("index")], element, (d.value,), "for")
+        self.env.update(results)
+        if slots is None:
+            return self.run(node.after)
+        direct = len(frame.exits) == 1 and len(node.after) == 1 and isinstance(node.after[0], Goto) and node.after[0].label == frame.exits[0]
+        if direct and all(frame.shared.get(u) == v for u, v in node.after[0].pairs):
+            return self.run(node.after)
+        return self.branch(slots.pop("left"), lambda: self._after_exit(frame, slots), lambda: self.run(node.after))
+
+    def _ordinal(self, v: Value, d: Dom):
+        e = self.e
+        k = e.index_arithmetic("sub", v, d.begin)
+        step = e.extent(d.step)
+        return k if step.const == 1 else e.one("floordiv", (e.index(k), e.index(d.step)), Scalar("index"))
+
+    def repeat(self, node: Loop) -> Outcome:
+        for p in node.phis:
+            if is_static(self.types[p]):
+                self.env[p] = static(self.types[p])
+        frame = self._frame("loop", node)
+        _, slots, results = self._body(node, frame, [], lambda region: None, (), "loop")
+        if slots is None:
+            self.e.fail(LanguageError, "this loop never ends", "a while needs a condition or a break")
+        self.env.update(results)
+        return self._after_exit(frame, slots)
+
+    def _after_exit(self, frame: Frame, slots: dict) -> Outcome:
+        """Continue where the loop was left to."""
+        values = {**slots, **{u: self.env[p] for u, p in frame.shared.items()}}
+        self.bind(values)
+        payload = {k: v for k, v in values.items() if not isinstance(k, tuple) and k != "left"}
+
+        def to(labels):
+            if len(labels) == 1:
+                return self.leave(labels[0], payload)
+            flag = self.e.value(slots[("to", labels[0])], "bool")
+            return self.branch(flag, lambda: self.leave(labels[0], payload), lambda: to(labels[1:]))
+        return to(frame.exits)
+
+    def _body(self, node, frame: Frame, lead, element, args, kind: str):
+        """Build the loop operation. Returns the body's outcome, the exit slots (None when nothing leaves) and the carries."""
+        e, loc = self.e, self.e.b.loc
+        initial = [flatten(e, self.env[p], self.types[p]) for p in frame.phis]
+        carried = [v for leaves in initial for v in leaves]
+        types = [v.type for v in carried]
+        region = e.b.block(lead + types)
+        saved = self.env
+        self.frames.append(frame)
+        with e.inside(region) as scope:
+            self.env = dict(saved)
+            first = element(region)
+            params = iter(region.params[len(lead):])
+            for p, leaves in zip(frame.phis, initial):
+                self.env[p] = unflatten(e, self.types[p], iter([next(params) for _ in leaves]))
+            if isinstance(node, For):
+                self._header(node, first)
+            out = self.run(node.body)
+            self.env = saved
+        self.frames.pop()
+        with e.inside(region, scope):
+            yields = []
+            position = 0
+            for p in frame.phis:
+                for v in flatten(e, out.payload[("next", p)], self.types[p]):
+                    e.b.loc = v_loc(region, v) or loc
+                    yields.append(fit(e, v, types[position], f"the carry {self.plain(p)}"))
+                    position += 1
+            e.b.loc = loc
+            leave = out.payload[("leave",)]
+            slots = {} if not (isinstance(leave, Lit) and not leave.value) else None
+            slot_types, spans = [], []
+            if slots is not None:
+                for key, value in out.payload.items():
+                    if key[0] == "slot":
+                        t = self.type_of(key)
+                        if value is UNDEFINED:
+                            continue
+                        if is_static(t):
+                            slots[key[1]] = value
+                            continue
+                        leaves = flatten(e, value, t)
+                        spans.append((key[1], t, len(leaves)))
+                        slot_types += [v.type for v in leaves]
+                        yields += leaves
+                if kind == "for":
+                    stop = e.value(leave, "bool")
+                    yields = [stop, *yields, stop]
+                    slot_types.append(Scalar("bool"))
+                else:
+                    again = Lit(False) if isinstance(leave, Lit) else e.one("not", (leave,), Scalar("bool"))
+                    yields = [e.value(again, "bool"), *yields]
+        region.params += tuple(e.b.fresh(t) for t in slot_types)
+        region.yields = tuple(yields)
+        initials = tuple(carried) + tuple(self._slot_start(t) for t in slot_types)
+        attrs = {"breaks": True} if kind == "for" and slots is not None else {}
+        results = iter(e.emit(kind, (*args, *initials), types + slot_types, (region,), **attrs))
+        carries = {p: unflatten(e, self.types[p], iter([next(results) for _ in leaves])) for p, leaves in zip(frame.phis, initial)}
+        if slots is not None:
+            for key, t, n in spans:
+                slots[key] = unflatten(e, t, iter([next(results) for _ in range(n)]))
+            if kind == "for":
+                slots["left"] = next(results)
+        return out, slots, carries
+
+    def _slot_start(self, t) -> Value:
+        for extent in getattr(t, "shape", ()):
+            for s in extent.symbols:
+                if s.startswith("%") and not any(self.e.symbols[s] in scope.defined for scope in self.e.scopes):
+                    self.e.fail(IntentShapeError, "a tensor whose extent is made inside a loop cannot leave it", "reduce or store it inside")
+        return dummy(self.e, t)
+
+
+def v_loc(region: Region, v: Value):
+    """Where a value was made in the region, None if elsewhere."""
+    for op in region.ops:
+        if v in op.results:
+            return op.loc
+    return None
+
+
+def _base(name: str) -> str:
+    return name.rsplit(".", 1)[0]
+
+
+def _exits(nodes: list, inside: set, found: list) -> None:
+    """Gotos and returns that leave the loop, as (label, pairs)."""
+    for node in nodes:
+        match node:
+            case Goto() if node.label not in inside:
+                found.append((node.label, node.pairs))
+            case Return():
+                found.append((RETURN, [(RETURN, node.name)]))
+            case If():
+                _exits(node.then, inside, found)
+                _exits(node.orelse, inside, found)
+            case Block():
+                _exits(node.body, inside | {node.label}, found)
+            case Loop():
+                _exits(node.body, inside | {node.label}, found)
+            case For():
+                _exits(node.body, inside | {node.label}, found)
+                _exits(node.after, inside, found)
+
+

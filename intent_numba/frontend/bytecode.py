@@ -1,0 +1,157 @@
+"""From a Python function to Numba IR with exact columns; what the language forbids outright is refused here.
+
+Every Numba hook of the untyped stage is in this file.
+"""
+from __future__ import annotations
+
+import inspect
+
+from numba.core import bytecode, errors, interpreter, ir, postproc
+from numba.core.ir_utils import build_definitions
+from numba.core.ssa import reconstruct_ssa
+
+from ..errors import CompileError, IntentNameError, LanguageError, UnsupportedError, diagnostic
+from ..kir import Loc
+from ..language.signature import function_loc
+
+
+class _ColumnInterpreter(interpreter.Interpreter):
+    """Gives every statement the position that PEP 657 records for its instruction (Python 3.11 and later)."""
+    _positions = None
+
+    def _dispatch(self, inst, kws):
+        if self._positions is None:
+            code = self.func_id.code
+            self._positions = list(code.co_positions()) if hasattr(code, "co_positions") else []
+        i = (inst.offset - bytecode._FIXED_OFFSET) // 2
+        if 0 <= i < len(self._positions):
+            line, end_line, col, end_col = self._positions[i]
+            if line is not None:
+                self.loc = ir.Loc(self.loc.filename, line, col)
+                self.loc.end = (end_line, end_col)
+        return super()._dispatch(inst, kws)
+
+
+def kir_loc(loc) -> Loc:
+    """A Numba location as a KIR one."""
+    end = getattr(loc, "end", (None, None))
+    return Loc(loc.filename, loc.line, loc.col, *end)
+
+
+def fail(cls, loc, message: str, hint: str = "", notes: tuple = ()):
+    """Raise a compile error at a Numba location."""
+    raise cls(diagnostic(kir_loc(loc), message, hint, notes)) from None
+
+
+def untyped_ir(pyfunc) -> ir.FunctionIR:
+    """Numba IR before SSA."""
+    _refuse_kinds(pyfunc)
+    try:
+        func_id = bytecode.FunctionIdentity.from_function(pyfunc)
+        func_ir = _ColumnInterpreter(func_id).interpret(bytecode.ByteCode(func_id))
+        postproc.PostProcessor(func_ir).run()
+    except CompileError:
+        raise
+    except errors.NumbaError as e:
+        raise _translation_error(pyfunc, e) from None
+    _refuse_statements(func_ir)
+    return func_ir
+
+
+def _refuse_kinds(pyfunc) -> None:
+    kind = ("a coroutine" if inspect.iscoroutinefunction(pyfunc) or inspect.isasyncgenfunction(pyfunc)
+            else "a generator" if inspect.isgeneratorfunction(pyfunc) else None)
+    if kind:
+        raise LanguageError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: {kind} cannot be a kernel or helper"))
+
+
+def _translation_error(pyfunc, e) -> CompileError:
+    loc = getattr(e, "loc", None)
+    where = kir_loc(loc) if loc is not None else function_loc(pyfunc)
+    return UnsupportedError(diagnostic(where, f"{pyfunc.__name__}: this construct is not part of the language",
+                                       "a kernel knows expressions, assignments, if, for over domains, while, and calls"))
+
+
+_EXPRESSIONS = {
+    "build_list": "lists do not exist in a kernel; write a tuple", "build_set": "sets do not exist in a kernel",
+    "build_map": "dicts do not exist in a kernel; I.record(field=value) makes a named product",
+    "make_function": "functions cannot be defined inside a kernel; write an @intent.fn helper outside",
+    "yield": "a kernel cannot yield", "build_string": "strings do not exist in a kernel",
+}
+
+
+def _refuse_statements(func_ir: ir.FunctionIR) -> None:
+    """Everything illegal in the whole function is reported at once."""
+    found: list = []
+
+    def report(loc, message):
+        if not any(d.loc == kir_loc(loc) for d in found):
+            found.append(diagnostic(kir_loc(loc), message))
+    for block in func_ir.blocks.values():
+        for inst in block.body:
+            match inst:
+                case ir.Assign(value=ir.Expr() as e) if e.op in _EXPRESSIONS:
+                    report(e.loc, _EXPRESSIONS[e.op])
+                case ir.Assign(value=ir.Yield()):
+                    report(inst.loc, _EXPRESSIONS["yield"])
+                case ir.Assign(value=ir.Global(name="str") as e) if inst.target.name.startswith("$") and e.value is str:
+                    report(e.loc, _EXPRESSIONS["build_string"])
+                case ir.Raise() | ir.StaticRaise() | ir.TryRaise() | ir.StaticTryRaise():
+                    report(inst.loc, "a kernel cannot raise; obligations are checked under checks=True")
+                case ir.Print():
+                    report(inst.loc, "a kernel cannot print")
+                case ir.SetAttr():
+                    report(inst.loc, "attributes cannot be assigned; values are immutable")
+                case ir.DelItem():
+                    report(inst.loc, "elements cannot be deleted")
+                case ir.EnterWith() | ir.PopBlock():
+                    report(inst.loc, "with and try do not exist in a kernel")
+                case ir.Assign(value=ir.Global(name=name)) if name == "mark_try_block" or "exception" in str(name).lower() and name.startswith("_"):
+                    report(inst.loc, "with and try do not exist in a kernel")
+    if found:
+        raise LanguageError(found)
+
+
+def to_ssa(func_ir: ir.FunctionIR) -> ir.FunctionIR:
+    """SSA form; a name that may have no value where it is used is refused."""
+    func_ir.blocks = _ssa(func_ir)
+    func_ir._definitions = build_definitions(func_ir.blocks)
+    _refuse_unbound(func_ir)
+    return func_ir
+
+
+def _ssa(func_ir):
+    return reconstruct_ssa(func_ir).blocks
+
+
+def _refuse_unbound(func_ir) -> None:
+    found: dict = {}
+    for block in func_ir.blocks.values():
+        for inst in block.body:
+            if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi":
+                if any(v is ir.UNDEFINED for v in inst.value.incoming_values) and not inst.target.name.startswith("$"):
+                    found.setdefault(inst.target.unversioned_name, inst.target.name)
+    if found:
+        raise IntentNameError([diagnostic(kir_loc(_first_use(func_ir, name)), f"{plain!r} may have no value here",
+                                          "give it a value on every path that reaches this use")
+                               for plain, name in found.items()])
+
+
+def _first_use(func_ir, name: str):
+    """Where the merged name is read, following further merges."""
+    names, fallback = {name}, None
+    for _ in range(len(func_ir.blocks) + 1):
+        before = len(names)
+        for block in func_ir.blocks.values():
+            for inst in block.body:
+                phi = isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi"
+                used = {v.name for v in inst.list_vars()} - ({inst.target.name} if isinstance(inst, ir.Assign) else set())
+                if used & names:
+                    if not phi:
+                        return inst.loc
+                    names.add(inst.target.name)
+                elif phi and inst.target.name == name:
+                    fallback = inst.loc
+        if len(names) == before:
+            break
+    return fallback

@@ -1,0 +1,275 @@
+"""Is this function legal, and what type has everything in it? Bytecode, statics, pruning, SSA, Numba's type inference.
+
+A ``Session`` is one kernel's compilation: it specialises each helper once for each tuple of argument types and refuses
+recursion. All independent type errors of a function are reported together.
+"""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from numba.core import errors as nberrors
+from numba.core import ir, target_extension, typeinfer, types
+
+from ..errors import CompileError, IntentShapeError, IntentTypeError, LanguageError, UnsupportedError, diagnostic
+from ..language.annotations import ConstexprAnnotation, ViewAnnotation
+from ..language.dtypes import DType
+from ..language.signature import function_loc
+from ..typing.binding import Default, bind
+from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, IntentTypingContext, Mismatch, NjitT, OperationT, OperatorT)
+from ..typing.operations import cast_hint, check_literal, operand_problem
+from ..typing.policy import default_dtype
+from ..typing.problems import Refusal, refuse
+from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, View, Weak, describe)
+from .bytecode import kir_loc, to_ssa, untyped_ir
+from .constexpr import prune
+from .literals import resolve_statics
+
+TYPING = IntentTypingContext()
+TARGET = IntentTargetContext(TYPING)
+
+
+@dataclass
+class Typed:
+    """A function specialised for argument types."""
+    pyfunc: object
+    func_ir: ir.FunctionIR
+    args: tuple
+    typemap: dict
+    return_type: types.Type
+
+
+class Session:
+    """Types functions on demand; ``externs`` collects the ``@njit`` functions used."""
+
+    def __init__(self, policy: str, shape_names: frozenset):
+        self.policy, self.shape_names = policy, shape_names
+        self.typed: dict = {}
+        self.active: list = []
+        self.externs: dict = {}
+
+    def specialize(self, pyfunc, args: tuple) -> Typed:
+        key = (pyfunc, args)
+        found = self.typed.get(key)
+        if found is None:
+            if any(f is pyfunc for f, _ in self.active):
+                refuse(f"{pyfunc.__name__} calls itself: recursion does not exist in the language", "write a loop", LanguageError)
+            self.active.append(key)
+            try:
+                found = self.typed[key] = infer(self, pyfunc, args)
+            finally:
+                self.active.pop()
+        return found
+
+    def helper_arguments(self, helper, args, kws) -> tuple:
+        """Argument types in parameter order, as the helper sees them."""
+        params = helper.signature.parameters
+        bound = bind(helper.__name__, _python_signature(helper), args, kws)
+        return tuple(self._parameter(helper.__name__, p, TYPING.resolve_value_type(t.value) if isinstance(t, Default) else t)
+                     for p, t in zip(params, bound))
+
+    def _parameter(self, helper: str, p, t):
+        what = f"{helper}: parameter {p.name!r}"
+        match p.annotation:
+            case ConstexprAnnotation(type=kind):
+                return _constexpr_argument(what, kind, t)
+            case DType(name=dt):
+                operand_problem(what, t)
+                if isinstance(t, Lit):
+                    check_literal(what, t.value, dt)
+                elif not (isinstance(t, Weak) and dt in ("index", "i64")) and getattr(t, "dt", None) != dt:
+                    refuse(f"{what}: {dt} is expected, not {describe(t)}", cast_hint(t, dt))
+                return t if isinstance(t, Tensor) else Scalar(dt)
+            case ViewAnnotation(dtype=dtype, shape=shape):
+                if getattr(t, "dt", None) != dtype.name or getattr(t, "rank", None) != len(shape):
+                    refuse(f"{what}: {p.annotation!r} is expected, not {describe(t)}")
+                return t
+        if isinstance(t, Lit) and type(t.value) is float:
+            return NamedFloat(t.value)
+        return t
+
+    def helper_type(self, helper, args, kws):
+        arguments = self.helper_arguments(helper, args, kws)
+        try:
+            return self.specialize(helper.pyfunc, arguments).return_type
+        except CompileError as e:
+            raise Refusal(str(e), located=e) from None
+
+    def njit_arguments(self, dispatcher, args, kws) -> tuple[str, ...]:
+        """Dtypes of the scalar arguments, in parameter order."""
+        import inspect
+        name = dispatcher.py_func.__name__
+        bound = bind(name, inspect.signature(dispatcher.py_func), args, kws)
+        dts = []
+        for t in bound:
+            t = TYPING.resolve_value_type(t.value) if isinstance(t, Default) else t
+            operand_problem(f"{name}: argument", t)
+            if isinstance(t, Tensor):
+                refuse(f"{name}: an @njit function takes scalars, not {describe(t)}", "call it in a loop over elements")
+            dts.append(default_dtype(t.value) if isinstance(t, Lit) else "i64" if isinstance(t, Weak) else t.dt)
+        return tuple(dts)
+
+    def njit_type(self, dispatcher, args, kws):
+        dts = self.njit_arguments(dispatcher, args, kws)
+        name = dispatcher.py_func.__name__
+        missing = [dt for dt in dts if dt not in NUMBA_OF]
+        if missing:
+            refuse(f"{name}: an @njit function cannot take {missing[0]}", "cast to f32 first")
+        key = tuple(NUMBA_OF[dt] for dt in dts)
+        try:
+            with target_extension.target_override("cpu"):
+                dispatcher.compile(key)
+        except nberrors.NumbaError as e:
+            refuse(f"{name}: Numba cannot compile it for ({', '.join(dts)}): {str(e).strip().splitlines()[0]}")
+        result = dispatcher.overloads[key].signature.return_type
+        if isinstance(result, types.Literal):
+            result = result.literal_type
+        if result not in INTENT_OF:
+            refuse(f"{name}: an @njit function must return a scalar, not {result}")
+        return Scalar(INTENT_OF[result])
+
+
+NUMBA_OF = {"bool": types.boolean, "index": types.int64, "i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64,
+            "u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64, "f32": types.float32, "f64": types.float64}
+INTENT_OF = {nb: dt for dt, nb in NUMBA_OF.items() if dt != "index"}
+
+
+def _python_signature(helper):
+    found = helper.__dict__.get("_python_signature")
+    if found is None:
+        import inspect
+        found = helper._python_signature = inspect.signature(helper.pyfunc)
+    return found
+
+
+def _constexpr_argument(what: str, kind: type, t):
+    if isinstance(t, EnumT) and isinstance(t.member, kind):
+        return t
+    if isinstance(t, (Lit, NamedFloat)):
+        value = t.value
+        if type(value) is kind:
+            return Lit(value)
+        if kind is float and type(value) is int:
+            return Lit(float(value))
+    refuse(f"{what}: a compile-time {kind.__name__} is expected, not {describe(t)}", "pass a literal or a Constexpr")
+
+
+def static_value(t):
+    """(True, object) when the type fixes the value, else (False, None)."""
+    match t:
+        case Lit():
+            return True, t.value
+        case NoneT():
+            return True, None
+        case DTypeT():
+            return True, DType(t.dt)
+        case EnumT():
+            return True, t.member
+        case HelperT() | OperationT() | OperatorT() | NjitT() | Static():
+            return True, t.obj
+        case EllipsisT():
+            return True, Ellipsis
+    return False, None
+
+
+def infer(session: Session, pyfunc, args: tuple) -> Typed:
+    """Specialise one function."""
+    func_ir = untyped_ir(pyfunc)
+    known = {}
+    for name, t in zip(func_ir.arg_names, args):
+        static, value = static_value(t)
+        if static:
+            known[name] = value
+    resolve_statics(func_ir, known, session.shape_names)
+    prune(func_ir)
+    to_ssa(func_ir)
+    typemap, return_type = _infer_types(func_ir, args)
+    return Typed(pyfunc, func_ir, args, typemap, return_type)
+
+
+def _infer_types(func_ir, args):
+    warnings = nberrors.WarningsFixer(nberrors.NumbaWarning)
+    inferer = typeinfer.TypeInferer(TYPING, func_ir, warnings)
+    with TYPING.callstack.register(IntentTarget, inferer, func_ir.func_id, args), warnings:
+        for index, (name, t) in enumerate(zip(func_ir.arg_names, args)):
+            inferer.seed_argument(name, index, t)
+        try:
+            inferer.build_constraint()
+            found = inferer.propagate(raise_errors=False)
+        except nberrors.NumbaError as e:
+            found = [e]
+        if found:
+            raise _report(func_ir, inferer, found)
+        try:
+            typemap, return_type, _ = inferer.unify(raise_errors=True)
+        except Mismatch as e:
+            loc = kir_loc(_last_return(func_ir))
+            raise IntentTypeError(diagnostic(loc, f"the returns of {func_ir.func_id.func_name} have no common schema: {e.message}", e.hint)) from None
+        except nberrors.NumbaError as e:
+            raise _report(func_ir, inferer, [e]) from None
+    return typemap, return_type
+
+
+def _last_return(func_ir):
+    return [inst.loc for block in func_ir.blocks.values() for inst in block.body if isinstance(inst, ir.Return)][-1]
+
+
+def _report(func_ir, inferer, found) -> CompileError:
+    """One error with a diagnostic for each independent mistake, in source order."""
+    entries = [entry for e in found for entry in _diagnose(func_ir, inferer, e)]
+    seen, unique = set(), []
+    for cls, d in sorted(entries, key=lambda entry: (entry[1].line or 0, entry[1].col or 0)):
+        key = (d.line, d.col, d.message)
+        if key not in seen:
+            seen.add(key)
+            unique.append((cls, d))
+    return unique[0][0]([d for _, d in unique])
+
+
+def _refusal(e):
+    while e is not None and not isinstance(e, Refusal):
+        e = e.__cause__ or e.__context__
+    return e
+
+
+def _diagnose(func_ir, inferer, e):
+    loc = getattr(e, "loc", None)
+    where = kir_loc(loc) if loc is not None else function_loc(func_ir.func_id.func)
+    cause = _refusal(e)
+    match cause:
+        case Mismatch():
+            yield _mismatch(func_ir, inferer, cause, where)
+        case Refusal(located=None):
+            yield cause.cls, diagnostic(where, cause.message, cause.hint)
+        case Refusal(located=inner):
+            for d in inner.diagnostics:
+                yield type(inner), diagnostic(d.loc, d.message, d.hint, (*d.notes, (where, "called here")))
+        case _:
+            text = str(e)
+            if os.environ.get("INTENT_DEBUG"):
+                raise e
+            if "unpack" in text or "wrong tuple length" in text:
+                yield IntentShapeError, diagnostic(where, "this value does not have as many components as there are names", "")
+            else:
+                yield UnsupportedError, diagnostic(where, "this construct is not supported in a kernel", "")
+
+
+def _mismatch(func_ir, inferer, cause: Mismatch, where):
+    """A name that is two things: say which name, and point at the assignment that breaks the schema."""
+    for block in func_ir.blocks.values():
+        for inst in block.body:
+            if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi":
+                kinds = [(v, inferer.typevars[v.name].type) for v in inst.value.incoming_values
+                         if v is not ir.UNDEFINED and inferer.typevars[v.name].defined]
+                if {t for _, t in kinds} >= {cause.second} or cause.second in [t for _, t in kinds]:
+                    culprit = next(v for v, t in kinds if t == cause.second)
+                    plain = inst.target.unversioned_name
+                    label = "the value" if plain.startswith("$") else repr(plain)
+                    definition = func_ir._definitions[culprit.name]
+                    loc = kir_loc(definition[0].loc) if definition and definition[0] is not None else where
+                    return IntentTypeError, diagnostic(loc, f"{label} must keep one schema: {cause.message}", cause.hint)
+    return IntentTypeError, diagnostic(where, f"a name must keep one schema: {cause.message}", cause.hint)
+
+
+def view_type(annotation: ViewAnnotation) -> View:
+    return View(annotation.dtype.name, len(annotation.shape), annotation.access)
