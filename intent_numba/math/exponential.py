@@ -94,10 +94,11 @@ def exp2(x: Term) -> Term:
 
 
 def exp_pair(r: Term) -> tuple[Term, Term]:
-    """e^r for a reduced argument as an unevaluated sum, whose error is that of r and a quarter ULP."""
-    t = fma(horner(r, EXP[r.dt].exp[2:]), r * r, r)
-    high = 1.0 + t
-    return high, t - (high - 1.0)
+    """e^r for a reduced argument as an unevaluated sum, whose error is hardly more than that of r."""
+    high = 1.0 + r
+    low = fma(horner(r, EXP[r.dt].exp[2:]), r * r, r - (high - 1.0))
+    total = high + low
+    return total, low - (total - high)
 
 
 def sigmoid(x: Term) -> Term:
