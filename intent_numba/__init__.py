@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import importlib
 
+from .language.dtypes import DType
+from .language.operation import Operation
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -32,3 +35,12 @@ def __getattr__(name: str):
 
 def __dir__():
     return sorted(set(globals()) | set(_HOMES))
+
+
+def _on_first_use_in_njit(name: str):
+    """Numba asks a value for its type by this attribute: how @njit code comes to know ``I.exp`` and ``I.f32``."""
+    return property(lambda self: getattr(importlib.import_module(f"{__name__}.runtime.pointwise"), name)(self))
+
+
+Operation._numba_type_ = _on_first_use_in_njit("operation_type")      # type: ignore[attr-defined]
+DType._numba_type_ = _on_first_use_in_njit("dtype_type")              # type: ignore[attr-defined]

@@ -10,7 +10,6 @@ import builtins
 import dis
 import hashlib
 import os
-import platform
 import sys
 import types
 from functools import cache
@@ -177,7 +176,7 @@ def environment() -> str:
     import llvmlite
     import numba
     from .. import __version__
-    return "|".join((__version__, _package_files(), numba.__version__, llvmlite.__version__, sys.version, platform.platform()))
+    return "|".join((__version__, _package_files(), numba.__version__, llvmlite.__version__, sys.version))
 
 
 def _package_files() -> str:

@@ -15,7 +15,7 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import NativeValue, models, register_model, unbox
 from numba.core.imputils import lower_constant
 from numba.core.registry import cpu_target
-from numba.core.typing import signature, typeof
+from numba.core.typing import signature
 
 from ..errors import CallError
 from ..kir.types import BITS, int_range, is_float
@@ -23,7 +23,8 @@ from . import threads
 from .artifact import Artifact
 from .driver import Build, Compiled
 from .guards import Checks, ViewText
-from .interface import MISSING, Interface, Parameter, expectation, split_constexprs
+from .interface import MISSING, Interface, Parameter, expectation
+from .scalars import encode
 
 _DTYPES = {types.boolean: ("bool",), types.int64: ("i64", "index"), types.int8: ("i8",), types.int16: ("i16",), types.int32: ("i32",),
            types.uint8: ("u8",), types.uint16: ("u16",), types.uint32: ("u32",), types.uint64: ("u64",),
@@ -48,10 +49,9 @@ class KernelType(types.Callable, types.Opaque):
         return self.owner.interface
 
     def get_call_type(self, context, args, kws):
-        params = self._params()
-        by_name = _assign(self.interface, params, args, kws)
-        chosen = tuple(_check(self.interface, p, by_name[p.name]) for p in params)
-        return signature(types.none, *chosen).replace(pysig=_python_signature(params))
+        given = _assign(self.interface, self._params(), args, kws)
+        chosen = [_check(self.interface, self.interface.by_name[name], type_) for name, type_ in given.items()]
+        return signature(types.none, *chosen).replace(pysig=_python_signature(given))
 
     def get_call_signatures(self):
         return [], True
@@ -64,9 +64,8 @@ class KernelType(types.Callable, types.Opaque):
         if isinstance(self.owner, Artifact):
             return self.owner
         from .kernel import compile
-        fixed = {p.name: _literal(t) for p, t in zip(self._params(), sig.args) if p.kind == "constexpr"}
-        split_constexprs(self.interface, {p.name: fixed[p.name] for p in self.interface.constexprs})
-        return compile(self.owner, constexprs=fixed)
+        given = zip(sig.pysig.parameters, sig.args)
+        return compile(self.owner, constexprs={name: t.literal_value for name, t in given if self.interface.by_name[name].kind == "constexpr"})
 
     def _params(self) -> tuple[Parameter, ...]:
         return self.interface.runtime if isinstance(self.owner, Artifact) else self.interface.params
@@ -101,7 +100,7 @@ def kernel_type(owner) -> KernelType:
 # --- typing --------------------------------------------------------------------------------------------------------------
 
 def _assign(interface: Interface, params, args, kws) -> dict:
-    """Parameter name -> Numba type of its argument, defaults included."""
+    """Parameter name -> Numba type, for what the call gives."""
     by_position = [p.name for p in params if not p.keyword_only]
     if len(args) > len(by_position):
         raise errors.TypingError(f"{interface.kernel}: expected at most {len(by_position)} positional arguments, got {len(args)}")
@@ -112,31 +111,21 @@ def _assign(interface: Interface, params, args, kws) -> dict:
             raise errors.TypingError(f"{interface.kernel}: parameter '{name}': {problem}")
         given[name] = type_
     for p in params:
-        if p.name not in given:
-            if p.default is MISSING:
-                raise errors.TypingError(f"{interface.kernel}: parameter '{p.name}': expected {expectation(p)}, got nothing")
-            given[p.name] = _default_type(p)
+        if p.name not in given and p.default is MISSING:
+            raise errors.TypingError(f"{interface.kernel}: parameter '{p.name}': expected {expectation(p)}, got nothing")
     return given
 
 
-def _default_type(p: Parameter):
-    if isinstance(p.default, (bool, int)):
-        return types.literal(p.default)
-    return types.Omitted(p.default)
-
-
-def _python_signature(params) -> inspect.Signature:
-    kinds = {False: inspect.Parameter.POSITIONAL_OR_KEYWORD, True: inspect.Parameter.KEYWORD_ONLY}
-    empty = inspect.Parameter.empty
-    return inspect.Signature([inspect.Parameter(p.name, kinds[p.keyword_only], default=empty if p.default is MISSING else p.default)
-                              for p in params])
+def _python_signature(names) -> inspect.Signature:
+    """What Numba needs to put the arguments of this very call in order."""
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
 def _check(interface: Interface, p: Parameter, came):
     """The type under which the argument is passed. Raises Numba's TypingError naming the parameter."""
     match p.kind:
         case "constexpr":
-            if _literal(came) is None:
+            if not isinstance(came, types.Literal):
                 raise _mismatch(interface, p, f"{came}: in @njit code a Constexpr is a literal bool or int, or fixed by intent.compile")
             return came
         case "view":
@@ -150,7 +139,7 @@ def _check(interface: Interface, p: Parameter, came):
 
 
 def _check_scalar(interface: Interface, p: Parameter, came):
-    plain = typeof(came.value) if isinstance(came, types.Omitted) else types.unliteral(came)
+    plain = types.unliteral(came)
     wanted = types.Boolean if p.dt == "bool" else types.Integer
     if p.dt in ("f32", "f64"):
         wanted = (types.Float, types.Integer)
@@ -159,13 +148,6 @@ def _check_scalar(interface: Interface, p: Parameter, came):
     if not isinstance(plain, wanted):
         raise _mismatch(interface, p, came)
     return plain
-
-
-def _literal(type_):
-    """The value that a type stands for, or None."""
-    if isinstance(type_, types.Omitted):
-        return type_.value
-    return type_.literal_value if isinstance(type_, types.Literal) else None
 
 
 def _mismatch(interface: Interface, p: Parameter, came):
@@ -178,7 +160,7 @@ def _implementation(type_: KernelType):
     def lower_call(context, builder, sig, args):
         artifact = type_.artifact(sig)
         interface = artifact.interface
-        given = {p.name: (a, t) for p, a, t in zip(type_._params(), args, sig.args)}
+        given = dict(zip(sig.pysig.parameters, zip(args, sig.args)))
         entry = _Entry.for_build(artifact._build)
         for library in entry.libraries:
             context.active_code_library.add_linking_library(library)
@@ -197,6 +179,9 @@ def _frame(context, builder, interface: Interface, given: dict):
     """The launch frame, with strides still in bytes: the entry turns them into elements."""
     slots = [ir.Constant(_I64, 1)]
     for p in interface.runtime:
+        if p.name not in given:
+            slots.append(ir.Constant(_I64, encode(p.dt, p.default)))
+            continue
         value, type_ = given[p.name]
         if p.kind == "view":
             array = context.make_array(type_)(context, builder, value=value)
