@@ -34,7 +34,8 @@ class FunctionBuilder(ControlBuilder):
         self.session, self.e, self.typed = session, emitter, typed
         self.types, self.return_type = typed.typemap, typed.return_type
         self.args, self.env = args, {}
-        self.frames = [Frame("body", None, [], [], {}, set())]
+        self.frames = [Frame("body", None, [], [], {}, set(), set())]
+        self.last = None
         self._uses = None
 
     def build(self):

@@ -15,7 +15,7 @@ from ..typing.types import BOOL
 from .bytecode import kir_loc
 from .products import dummy, fit, flatten, identical, is_static, static, unflatten
 from .structure import RETURN, Block, Copies, For, Goto, If, Lazy, Loop, Return
-from .values import UNDEFINED, Dom, Iteration, Lit
+from .values import UNDEFINED, Dom, Idx, Iteration, Lit, Negated
 
 CHEAP = {"add", "sub", "mul", "neg", "abs", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "const", "extent", "cast",
          "select", "shl", "shr", "maximum", "minimum"}
@@ -34,14 +34,25 @@ class Outcome:
 
 
 @dataclass
+class Arm:
+    """One side of an ``if`` with everything needed to continue it."""
+    region: Region
+    scope: object
+    out: Outcome
+    env: dict
+
+
+@dataclass
 class Frame:
-    """A loop being built. ``kind`` is for, loop or parallel. ``shared``: exit variable -> the phi whose carry it uses."""
+    """A loop being built. ``kind`` is for, loop or parallel. ``shared``: exit variable -> the phi whose carry it uses; ``extras``:
+    what the loop defines and later code uses; ``kept``: phis that later code uses themselves."""
     kind: str
     label: object
     phis: list
     exits: list
     shared: dict
     extras: set
+    kept: set
     local: list = field(default_factory=list)
 
 
@@ -87,6 +98,9 @@ class ControlBuilder:
 
     def _arrive_or_pass(self, out: Outcome, label, rest: list) -> Outcome:
         """Some paths lead to ``label`` (whose code is ``rest``), others further out."""
+        reopened = self._reopen(label, rest)
+        if reopened is not None:
+            return reopened
         others = tuple(x for x in out.labels if x != label)
         passed = {k: v for k, v in out.payload.items() if k != ("to", label)}
 
@@ -100,6 +114,32 @@ class ControlBuilder:
                 payload[("to", others[0])] = Lit(True)
             return Outcome(others, payload)
         return self.branch(self.e.value(out.payload[("to", label)], "bool"), arrive, passing)
+
+    def _reopen(self, label, rest: list) -> Outcome | None:
+        """When the ``if`` just built leads to ``label`` from one arm only, its code continues that arm: no flag is needed."""
+        if self.last is None:
+            return None
+        region, length, cond, arms = self.last
+        ops = self.e.b.region.ops
+        if region is not self.e.b.region or len(ops) != length or sum(label in arm.out.labels for arm in arms) != 1:
+            return None
+        if ops and ops[-1].kind == "if" and ops[-1].regions[0] is arms[0].region:
+            ops.pop()
+        elif any(arm.region.ops for arm in arms):
+            return None
+        for arm in arms:
+            if label in arm.out.labels:
+                saved, out = self.env, arm.out
+                with self.e.inside(arm.region, arm.scope):
+                    self.env = dict(arm.env)
+                    self.last = None
+                    if len(out.labels) == 1:
+                        self.bind(out.payload)
+                        arm.out = self.run(rest)
+                    else:
+                        arm.out = self._arrive_or_pass(out, label, rest)
+                    arm.env, self.env = self.env, saved
+        return self._merge(cond, arms)
 
     # --- leaving ----------------------------------------------------------------------------------------------------
 
@@ -118,7 +158,7 @@ class ControlBuilder:
 
     def _leave_loop(self, frame: Frame, label, payload: dict) -> Outcome:
         taken = {frame.shared[u]: v for u, v in payload.items() if u in frame.shared}
-        out = {("next", p): taken.get(p, self.env[p]) for p in frame.phis}
+        out = {("next", p): taken[p] if p in taken else self.env[p] if p in frame.kept else UNDEFINED for p in frame.phis}
         out.update({("slot", u): v for u, v in payload.items() if u not in frame.shared})
         out.update({("slot", x): self.env[x] for x in frame.extras if x in self.env and ("slot", x) not in out})
         if len(frame.exits) > 1:
@@ -147,7 +187,7 @@ class ControlBuilder:
                 self.statement(s)
             value = self.condition(cond.second)
             if cond.second_not:
-                value = Lit(not value.value) if isinstance(value, Lit) else e.one("not", (value,), Scalar("bool"))
+                value = Lit(not value.value) if isinstance(value, Lit) else e.negate(value)
             return Outcome((ITERATION,), {("to", ITERATION): Lit(True), ("leave",): value})
 
         def skip():
@@ -160,44 +200,56 @@ class ControlBuilder:
         """``if cond``: both arms in regions of their own, merge variables as results."""
         if isinstance(cond, Lit):
             return then() if cond.value else orelse()
-        e, loc = self.e, self.e.b.loc
+        loc = self.e.b.loc
         arms = [self._arm(then), self._arm(orelse)]
-        e.b.loc = loc
-        labels = tuple(dict.fromkeys(label for _, _, out in arms for label in out.labels))
+        self.e.b.loc = loc
+        return self._merge(cond, arms)
+
+    def _arm(self, run) -> Arm:
+        region, saved = Region(()), self.env
+        with self.e.inside(region) as scope:
+            self.env = dict(saved)
+            out = run()
+            env, self.env = self.env, saved
+        return Arm(region, scope, out, env)
+
+    def _merge(self, cond: Value, arms) -> Outcome:
+        labels = tuple(dict.fromkeys(label for arm in arms for label in arm.out.labels))
         payload, joined = {}, []
-        keys = dict.fromkeys(key for _, _, out in arms for key in out.payload)
-        for key in keys:
-            if key[0] == "to" and isinstance(key, tuple) and len(labels) == 1:
+        for key in dict.fromkeys(key for arm in arms for key in arm.out.payload):
+            flag = isinstance(key, tuple) and key[0] == "to"
+            if flag and len(labels) == 1:
                 payload[key] = Lit(True)
                 continue
-            absent = Lit(False) if isinstance(key, tuple) and key[0] == "to" else UNDEFINED
-            a, b = (out.payload.get(key, absent) for _, _, out in arms)
-            if identical(a, b):
+            a, b = (arm.out.payload.get(key, Lit(False) if flag else UNDEFINED) for arm in arms)
+            if identical(a, b) or b is UNDEFINED and self._outer(a, arms[0]):
                 payload[key] = a
+            elif a is UNDEFINED and self._outer(b, arms[1]):
+                payload[key] = b
+            elif isinstance(a, Lit) and isinstance(b, Lit) and a.value is (not b.value):
+                payload[key] = cond if a.value else Negated(cond)
             elif is_static(self.type_of(key)):
                 payload[key] = static(self.type_of(key))
             else:
                 joined.append((key, a, b))
         payload.update(self._join(cond, arms, joined))
+        region = self.e.b.region
+        self.last = region, len(region.ops), cond, arms
         return Outcome(labels, payload)
 
-    def _arm(self, run):
-        region, saved = Region(()), self.env
-        with self.e.inside(region) as scope:
-            self.env = dict(saved)
-            out = run()
-            self.env = saved
-        return region, scope, out
+    def _outer(self, value, arm: Arm) -> bool:
+        """The value exists outside of the arm."""
+        return isinstance(value, (Lit, Idx)) or isinstance(value, Value) and value not in arm.scope.defined
 
     def _join(self, cond: Value, arms, joined) -> dict:
         e, loc = self.e, self.e.b.loc
         yields, types, spans = ([], []), [], []
         for key, a, b in joined:
             t = self.type_of(key)
-            leaves = [None if x is UNDEFINED else self._flat(region, scope, x, t) for x, (region, scope, _) in zip((a, b), arms)]
+            leaves = [None if x is UNDEFINED else self._flat(arm, x, t) for x, arm in zip((a, b), arms)]
             wanted = [v.type for v in (leaves[0] if leaves[0] is not None else leaves[1])]
-            for side, (region, scope, _) in enumerate(arms):
-                with e.inside(region, scope):
+            for side, arm in enumerate(arms):
+                with e.inside(arm.region, arm.scope):
                     if leaves[side] is None:
                         leaves[side] = [dummy(e, w) for w in wanted]
                     name = self.plain(key)
@@ -206,25 +258,24 @@ class ControlBuilder:
             spans.append((key, t, len(wanted)))
             types += wanted
         e.b.loc = loc
-        then, orelse = arms[0][0], arms[1][0]
+        then, orelse = arms[0].region, arms[1].region
         then.yields, orelse.yields = map(tuple, yields)
         if not types and not then.ops and not orelse.ops:
             return {}
-        results = self._logical(cond, arms, types) or e.emit("if", (cond,), types, (then, orelse))
+        results = self._logical(cond, then, orelse, types) or e.emit("if", (cond,), types, (then, orelse))
         leaves, out = iter(results), {}
         for key, t, n in spans:
             out[key] = unflatten(e, t, iter([next(leaves) for _ in range(n)]))
         return out
 
-    def _flat(self, region, scope, value, t):
-        with self.e.inside(region, scope):
+    def _flat(self, arm: Arm, value, t):
+        with self.e.inside(arm.region, arm.scope):
             return flatten(self.e, value, t)
 
-    def _logical(self, cond: Value, arms, types):
+    def _logical(self, cond: Value, then: Region, orelse: Region, types):
         """``a and b``, ``a or b`` with a cheap pure right side are one operation."""
         if types != [Scalar("bool")]:
             return None
-        (then, _, _), (orelse, _, _) = arms
         for kind, run, short, constant in (("and", then, orelse, False), ("or", orelse, then, True)):
             value = short.yields[0]
             fixed = all(op.kind == "const" for op in short.ops)
@@ -262,7 +313,7 @@ class ControlBuilder:
                     if p not in used and p not in shared.values() and self.types[p] == self.types[u] and _base(p) == _base(u):
                         shared[u] = p
                         break
-        return Frame(kind, node.label, phis, labels, shared, extras)
+        return Frame(kind, node.label, phis, labels, shared, extras, used & set(phis))
 
     def iterate(self, node: For) -> Outcome:
         target = self.env[node.iterator]
@@ -377,7 +428,9 @@ class ControlBuilder:
             yields = []
             position = 0
             for p in frame.phis:
-                for v in flatten(e, out.payload[("next", p)], self.types[p]):
+                after = out.payload[("next", p)]
+                current = region.params[len(lead) + position:]
+                for v in flatten(e, after, self.types[p]) if after is not UNDEFINED else current[:len(initial[frame.phis.index(p)])]:
                     e.b.loc = v_loc(region, v) or loc
                     yields.append(fit(e, v, types[position], f"the carry {self.plain(p)}"))
                     position += 1
@@ -403,7 +456,7 @@ class ControlBuilder:
                     yields = [stop, *yields, stop]
                     slot_types.append(Scalar("bool"))
                 else:
-                    again = Lit(False) if isinstance(leave, Lit) else e.one("not", (leave,), Scalar("bool"))
+                    again = Lit(False) if isinstance(leave, Lit) else e.negate(leave)
                     yields = [e.value(again, "bool"), *yields]
         region.params += tuple(e.b.fresh(t) for t in slot_types)
         region.yields = tuple(yields)

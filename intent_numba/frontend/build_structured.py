@@ -115,7 +115,7 @@ def _identities(fb, identity, schema, types, what: str) -> list[Value]:
     out = []
     for v, t in zip(values, types):
         if isinstance(t, Tensor) and len(v.type.shape) < len(t.shape):
-            v = place(e, v, None, t.shape, True)        # an inner reduction of several axes starts from the same identity
+            v = place(e, v, None, t.shape, True)
         out.append(fit(e, v, t, what))
     return out
 

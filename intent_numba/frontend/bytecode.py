@@ -117,7 +117,47 @@ def to_ssa(func_ir: ir.FunctionIR) -> ir.FunctionIR:
     func_ir.blocks = _ssa(func_ir)
     func_ir._definitions = build_definitions(func_ir.blocks)
     _refuse_unbound(func_ir)
+    _thread_jumps(func_ir.blocks)
     return func_ir
+
+
+def _thread_jumps(blocks: dict) -> None:
+    """Drop blocks that only jump on: a break and the end of a loop then lead to one place."""
+    for label in list(blocks):
+        block = blocks[label]
+        body = [s for s in block.body if not isinstance(s, (ir.Del, ir.PopBlock))]
+        if label == min(blocks) or len(body) != 1 or not isinstance(body[0], ir.Jump) or body[0].target == label:
+            continue
+        target = body[0].target
+        sources = [b for b in blocks if label in _targets(blocks[b])]
+        if any(target in _targets(blocks[b]) or b == label for b in sources):
+            continue                        # a source would reach the target twice, with different merge values
+        for b in sources:
+            _redirect(blocks[b], label, target)
+        for s in blocks[target].body:
+            if isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi":
+                phi = s.value
+                pairs = [(x, v) for b, v in zip(phi.incoming_blocks, phi.incoming_values) for x in (sources if b == label else [b])]
+                phi.incoming_blocks[:] = [b for b, _ in pairs]
+                phi.incoming_values[:] = [v for _, v in pairs]
+        del blocks[label]
+
+
+def _targets(block) -> tuple:
+    match block.body[-1]:
+        case ir.Jump(target=t):
+            return (t,)
+        case ir.Branch(truebr=a, falsebr=b):
+            return (a, b)
+    return ()
+
+
+def _redirect(block, old, new) -> None:
+    match block.body[-1]:
+        case ir.Jump(loc=loc):
+            block.body[-1] = ir.Jump(new, loc)
+        case ir.Branch(cond=cond, truebr=a, falsebr=b, loc=loc):
+            block.body[-1] = ir.Branch(cond, new if a == old else a, new if b == old else b, loc)
 
 
 def _ssa(func_ir):

@@ -8,7 +8,7 @@ from ..errors import diagnostic
 from ..kir import Builder, Extent, Op, Region, Scalar, Tensor, Value
 from ..kir.types import INTEGERS
 from ..typing.policy import default_dtype, literal_value
-from .values import Idx, Lit, Product
+from .values import Idx, Lit, Negated, Product
 
 MAX_TERMS = 24
 """Index polynomials with more terms become plain arithmetic."""
@@ -30,6 +30,7 @@ class Emitter:
         self.symbols: dict = {}                 # "%name" -> index scalar
         self.low: dict = {}                     # "%name" -> Extent that it is not below
         self.high: dict = {}                    # "%name" -> Extent that it is not above
+        self.negations: dict = {}               # not x -> x
         self.clamped: dict = {}                 # "%name" -> Extent it equals where that is not negative
 
     # --- operations --------------------------------------------------------------------------------------------------
@@ -50,6 +51,17 @@ class Emitter:
             if key in scope.shared:
                 return scope.shared[key]
         value = self.scopes[-1].shared[key] = make()
+        return value
+
+    def negate(self, x) -> Value:
+        """``not x`` of a bool scalar; a negation undone gives the original."""
+        if isinstance(x, Negated):
+            return x.value
+        original = self.negations.get(x)
+        if original is not None:
+            return original
+        value = self.shared(("not", x), lambda: self.one("not", (x,), Scalar("bool")))
+        self.negations[value] = x
         return value
 
     def inside(self, region: Region, scope: Scope | None = None):
@@ -74,6 +86,8 @@ class Emitter:
                 x = self._extent_value(x.extent)
             case Product():
                 x = self.product(x)
+            case Negated():
+                x = self.negate(x.value)
         if dt is not None and x.type.dt != dt:
             assert {x.type.dt, dt} == {"index", "i64"}, (x.type, dt)
             x = self.one("cast", (x,), _with_dtype(x.type, dt))
@@ -162,6 +176,8 @@ class Emitter:
                 e = ea * eb
             case _:
                 e = -ea
+        if e == ea or e == eb:
+            return a if e == ea else b          # x + 0, x * 1
         constant = e.const
         if constant is not None and -(1 << 63) <= constant < 1 << 63:
             return Idx(e)

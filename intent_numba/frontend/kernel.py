@@ -47,7 +47,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
             raise
         except Refusal as e:
             raise _from_refusal(e, emitter, pyfunc) from None
-        except Exception as e:
+        except Exception:
             if os.environ.get("INTENT_DEBUG"):
                 raise
             where = emitter.b.loc if emitter is not None and emitter.b.loc is not None else function_loc(pyfunc)

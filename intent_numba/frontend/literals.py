@@ -30,8 +30,9 @@ BUILTIN_HINTS = {"abs": "use I.abs", "min": "use I.minimum or I.reduce.min", "ma
 NUMBERS = (bool, int, float)
 
 
-def resolve_statics(func_ir: ir.FunctionIR, known: dict, shape_names: frozenset = frozenset()) -> None:
-    """Rewrite constants in place. ``known``: parameter name -> static Python object."""
+def resolve_statics(func_ir: ir.FunctionIR, known: dict, shape_names: frozenset = frozenset()) -> list:
+    """Rewrite constants in place. ``known``: parameter name -> static Python object. Gives the problems found, as pairs
+    (statement, error): they count only if the statement survives pruning."""
     statics: dict = {}                      # temporaries and once-assigned names whose value is known
     definitions = func_ir._definitions
     found: list = []
@@ -41,10 +42,18 @@ def resolve_statics(func_ir: ir.FunctionIR, known: dict, shape_names: frozenset 
                 try:
                     _assign(inst, statics, definitions, known, shape_names)
                 except CompileError as e:
-                    found.append(e)
-    if found:
-        raise type(found[0])([d for e in found for d in e.diagnostics]) from None
+                    found.append((inst, e))
     func_ir._definitions = build_definitions(func_ir.blocks)
+    return found
+
+
+def report_statics(func_ir: ir.FunctionIR, found: list) -> None:
+    """Raise the problems of the statements that are left, together."""
+    if found:
+        alive = {id(inst) for block in func_ir.blocks.values() for inst in block.body}
+        left = [e for inst, e in found if id(inst) in alive]
+        if left:
+            raise type(left[0])([d for e in left for d in e.diagnostics]) from None
 
 
 def _assign(inst: ir.Assign, statics: dict, definitions, known: dict, shape_names) -> None:

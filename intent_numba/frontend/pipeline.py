@@ -23,7 +23,7 @@ from ..typing.problems import Refusal, refuse
 from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, View, Weak, describe)
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune
-from .literals import resolve_statics
+from .literals import report_statics, resolve_statics
 
 TYPING = IntentTypingContext()
 TARGET = IntentTargetContext(TYPING)
@@ -180,8 +180,9 @@ def infer(session: Session, pyfunc, args: tuple) -> Typed:
         static, value = static_value(t)
         if static:
             known[name] = value
-    resolve_statics(func_ir, known, session.shape_names)
+    problems = resolve_statics(func_ir, known, session.shape_names)
     prune(func_ir)
+    report_statics(func_ir, problems)
     to_ssa(func_ir)
     typemap, return_type = _infer_types(func_ir, args)
     return Typed(pyfunc, func_ir, args, typemap, return_type)

@@ -78,6 +78,12 @@ class SliceValue:
     stop: object
 
 
+@dataclass(frozen=True)
+class Negated:
+    """``not value`` of a bool scalar, not yet an operation."""
+    value: kir.Value
+
+
 class Undefined:
     """Stands where a path leaves a merge variable without a value that anyone reads."""
 

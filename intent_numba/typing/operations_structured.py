@@ -8,7 +8,7 @@ from .operations import cast_hint, check_literal, common_dtype, dtype_argument, 
 from .operations_index import axis_argument, tensor_argument
 from .policy import DOMAINS, accumulator_problem, widen
 from .problems import refuse
-from .types import (Lit, NoneT, Record, Tensor, Weak, describe, is_product, is_tuple, items_of,
+from .types import (Lit, NoneT, Record, Scalar, Tensor, Weak, describe, is_product, is_tuple, items_of,
                     product_of, shaped)
 
 NUMERIC = frozenset(DOMAINS["n"])
@@ -91,8 +91,8 @@ def rebuild(like, leaves):
     return next(leaves)
 
 
-def conform(what: str, t, schema) -> None:
-    """Refuse a value whose type is not the schema; literals instantiate to it."""
+def conform(what: str, t, schema, spread: bool = False) -> None:
+    """Refuse a value whose type is not the schema; literals instantiate to it. ``spread``: a scalar may stand for a tensor."""
     if is_product(schema):
         if isinstance(schema, Record) != isinstance(t, Record) or not is_product(t) or len(items_of(t)) != len(items_of(schema)):
             refuse(f"{what}: {describe(schema)} is expected, not {describe(t)}")
@@ -100,8 +100,10 @@ def conform(what: str, t, schema) -> None:
             refuse(f"{what}: the fields {', '.join(n for n, _ in schema.items)} are expected in this order, not "
                    f"{', '.join(n for n, _ in t.items)}")
         for part, wanted in zip(items_of(t), items_of(schema)):
-            conform(what, part, wanted)
+            conform(what, part, wanted, spread)
         return
+    if spread and isinstance(schema, Tensor) and not isinstance(t, Tensor):
+        return conform(what, t, Scalar(schema.dt))
     if isinstance(t, Lit) and schema.rank == 0:
         return check_literal(what, t.value, schema.dt)
     if isinstance(t, Weak) and schema.dt in ("index", "i64") and schema.rank == 0:
@@ -143,7 +145,7 @@ def reduce(ctx, value, axis, identity, combine):
     if len(set(axes)) > 1:
         refuse(f"{what}: axis {describe(axis)} means different axes of the components", cls=IntentShapeError)
     schema = _schema(value, leaves, len(axes[0]))
-    conform(f"{what}: identity", identity, schema)
+    conform(f"{what}: identity", identity, schema, spread=True)
     _combine(ctx, what, combine, schema)
     return schema
 
@@ -156,7 +158,7 @@ def scan(ctx, value, axis, identity, combine, inclusive, reverse):
     option(what, "inclusive", inclusive)
     option(what, "reverse", reverse)
     schema = _schema(value, leaves, 1)
-    conform(f"{what}: identity", identity, schema)
+    conform(f"{what}: identity", identity, schema, spread=True)
     _combine(ctx, what, combine, schema)
     return value
 

@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..language.dtypes import NAMES as DTYPES
-
 FLOATS = ("f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2")
 SIGNED = ("i8", "i16", "i32", "i64", "index")
 UNSIGNED = ("u8", "u16", "u32", "u64")
