@@ -108,7 +108,7 @@ def analyse(items: list[Op], yields: tuple[Value, ...], conflicts, symbols) -> B
     keep: dict[Value, str] = {}
     for pos, op in enumerate(items):
         if op.kind == "read":
-            last = max(sinks.get(op.result, {pos}))
+            last = max(sinks.get(op.result) or {pos})
             for w, names in writes:
                 if pos < w and (w < last or w == last and items[w].kind in CONTROL) and any(conflicts(op.args[0].name, n) for n in names):
                     keep[op.result] = "snapshot"

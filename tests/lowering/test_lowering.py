@@ -285,3 +285,9 @@ def test_whole_arg_and_generic_reductions_are_split_too(n):
     for source, outs in ((WHERE, (np.zeros(1, np.float32), np.zeros(1, np.int64))), (PAIRS, (np.zeros(2, np.float32),))):
         assert len(stages(program(source)[1])) >= 3
         both(source, rng(n), *outs)
+
+
+def test_a_value_nobody_uses_is_not_computed():
+    dead = COPY.replace("  write", "  %3 = add %2, %2 : tensor<f32, [N]>\n  write").replace("%a: view<f32, [N], in>", "%a: view<f32, [N], inout>")
+    kernel, p = program(dead)
+    assert len(stages(p)) == 1
