@@ -1,12 +1,12 @@
 """lgamma: how is log|Gamma(x)| computed so that its zeros at 1 and 2 stay exact?
 
-With d the distance from 1 and L(d) = log Gamma(1 + d) = d G(d) on [-1/4, 3/4], a polynomial whose leading steps are pairs:
-  [-1/4, 3/4)  L(x) - log|x|         [3/4, 7/4)  L(x - 1)        [7/4, 11/4)  L(x - 2) + log(x - 1)
-  from 11/4    (x - 1/2)(log x - 1) + (log 2 pi - 1)/2 + S(1/x^2)/x, Stirling's form, which overflows only with the result
-  below -1/4   log pi - log(a sin(pi a)) - log Gamma(a) with a = -x; a sin(pi a) is a pair too
+With d the distance from 1 and L(d) = log Gamma(1 + d) = d G(d) on [-1/2, 1/2], a polynomial whose leading steps are pairs:
+  [-1/2, 1/2)  L(x) - log|x|         [1/2, 3/2)  L(x - 1)        [3/2, 5/2)  L(x - 2) + log(x - 1)
+  from 5/2     (x - 1/2)(log x - 1) + (log 2 pi - 1)/2 + S(1/x^2)/x, Stirling's form, which overflows only with the result
+  below -1/2   log pi - log(a sin(pi a)) - log Gamma(a) with a = -x; a sin(pi a) is a pair too
 All of it is one expression A log w + B with A, w and B selected.
-Bounds: within 1 ULP in f32 and f64 for x >= -1/4. Below, the error is that of pairs relative to the terms, which the
-result's other zeros cancel: within 1 ULP where |result| exceeds 2^-10 (f32), 2 ULP above 2^-6 (f64).
+Bounds: within 1 ULP in f32 and f64 for x >= -1/2. Below, the error is about 2^-34 (f32) and 2^-64 (f64) absolute, which
+shows near the result's other zeros: within 1 ULP where |result| exceeds 2^-10.
 """
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PairPolynomial:
 class GammaTable:
     near: PairPolynomial
     """G(d)."""
-    stirling: tuple[float, ...]
-    """S in powers of 1/x^2."""
+    stirling: PairPolynomial
+    """S(z)."""
     sine: PairPolynomial
     """sin(pi r) / r in powers of r^2."""
     half_log: Pair
@@ -53,11 +53,14 @@ class GammaTable:
 GAMMA = {
     "f32": GammaTable(
         near=PairPolynomial(
-            heads=hexes("-0x1.2788dp-1 0x1.d75798p-28 0x1.a51a66p-1 -0x1.97ae7ap-30 -0x1.9a4d5cp-2 0x1.71261ap-27 0x1.151368p-2"
-                        " -0x1.a2f034p-27 -0x1.a8b7f8p-3 0x1.da5238p-28"),
-            tail=hexes("0x1.5b261ep-3 -0x1.26f0f8p-3 0x1.02c2p-3 -0x1.d2bd34p-4 0x1.969d4ap-4 -0x1.246002p-4 0x1.16c78p-5"
-                       " -0x1.f132bep-8")),
-        stirling=hexes("0x1.555554p-4 -0x1.6c12cap-9 0x1.9e2786p-11 -0x1.1aee98p-11 0x1.a9956p-12"),
+            heads=hexes("-0x1.2788dp-1 0x1.c878a6p-28 0x1.a51a66p-1 0x1.fa4068p-29 -0x1.9a4d56p-2 0x1.1520fcp-29 0x1.15132ap-2"
+                        " 0x1.db2018p-27 -0x1.a8b9b6p-3 -0x1.c02508p-29 0x1.5b3d3cp-3 0x1.3f1232p-31 -0x1.27038ep-3 -0x1.c68cf2p-29"
+                        " 0x1.0162acp-3 0x1.2b4cf6p-28"),
+            tail=hexes("-0x1.c845bep-4 0x1.913444p-4 -0x1.6f955p-4 0x1.948ad2p-4 -0x1.672748p-4 0x1.61475ap-7 -0x1.2fda08p-6"
+                       " 0x1.6c0f14p-3 -0x1.45622ap-3")),
+        stirling=PairPolynomial(
+            heads=hexes("0x1.555556p-4 -0x1.85c324p-29 -0x1.6c1598p-9 -0x1.a39968p-34"),
+            tail=hexes("0x1.9f739p-11 -0x1.2c658ap-11 0x1.4291dep-11 -0x1.05b284p-11")),
         sine=PairPolynomial(
             heads=hexes("0x1.921fb6p+1 -0x1.777a94p-24 -0x1.4abbcep+2 -0x1.891f6ep-24 0x1.466bc6p+1 0x1.b707a2p-25 -0x1.32d2cap-1"
                         " 0x1.2a824cp-26"),
@@ -65,17 +68,21 @@ GAMMA = {
         half_log=hexes("0x1.acfe3ap-2 -0x1.e6d052p-27"), log_pi=hexes("0x1.250d04p+0 0x1.1cf438p-25")),
     "f64": GammaTable(
         near=PairPolynomial(
-            heads=hexes("-0x1.2788cfc6fb619p-1 0x1.6998538b7dep-58 0x1.a51a6625307d3p-1 0x1.94f5376bd3822p-59 -0x1.9a4d55beab2d5p-2"
-                        " -0x1.350b94be29c95p-57 0x1.151322ac7d8c8p-2 -0x1.ffe27e221685p-56 -0x1.a8b9c17aa67c7p-3"
-                        " -0x1.8b383e91551c3p-57"),
-            tail=hexes("0x1.5b40cb1002582p-3 -0x1.2703a1dca308ep-3 0x1.010b36b1f4893p-3 -0x1.c806709b1e87dp-4 0x1.9a01e31b81604p-4"
-                       " -0x1.748c2b91ee292p-4 0x1.556aceb63333p-4 -0x1.3b1e31a520541p-4 0x1.2499017b13902p-4 -0x1.110f5a50b7a2cp-4"
-                       " 0x1.ffb6392a23737p-5 -0x1.e16d40a9518a4p-5 0x1.c8912070e9853p-5 -0x1.b689a37a3d36bp-5 0x1.a458fb42384aap-5"
-                       " -0x1.7c68df421b2b1p-5 0x1.2a4ddef8a885dp-5 -0x1.71a736596cd27p-6 0x1.487a0d7e257a9p-7 -0x1.6e1308b9c0d7dp-9"
-                       " 0x1.7d3de9eaef29dp-12")),
-        stirling=hexes("0x1.555555555554p-4 -0x1.6c16c16bc3522p-9 0x1.a01a00aa41c7fp-11 -0x1.381321ee5a53ap-11 0x1.b93b40e3d3245p-11"
-                       " -0x1.f4df02d309c9dp-10 0x1.9727d38910df7p-8 -0x1.9ee2243d26f63p-6 0x1.bf37acaf3370fp-4 -0x1.ade99f9bebdbp-2"
-                       " 0x1.3c8b671139732p+0 -0x1.2e3a436ea7681p+1 0x1.11ced591936b2p+1"),
+            heads=hexes("-0x1.2788cfc6fb619p-1 0x1.6cd9805393fbdp-58 0x1.a51a6625307d3p-1 0x1.0fc7dcbaefc35p-56 -0x1.9a4d55beab2d7p-2"
+                        " -0x1.bb5b86deb6defp-61 0x1.151322ac7d84ep-2 0x1.52169b4410d1cp-56 -0x1.a8b9c17aa612bp-3"
+                        " -0x1.23713a4ea63d6p-59 0x1.5b40cb100b8c3p-3 0x1.267e4560a2a4bp-58 -0x1.2703a1dceaf8ep-3"
+                        " -0x1.fd60a4f957d24p-60 0x1.010b36afc6ba7p-3 -0x1.3e8384c8e0c37p-58 -0x1.c806706d16004p-4"
+                        " 0x1.bf747c1775639p-59 0x1.9a01e368fdff8p-4 -0x1.074d47abd7b03p-58"),
+            tail=hexes("-0x1.748c3314e927cp-4 0x1.556ada4749cf9p-4 -0x1.3b1d97a7498e1p-4 0x1.24967ba148e1ep-4 -0x1.1113157677e4p-4"
+                       " 0x1.0007b82ffed02p-4 -0x1.e1e8cd64b839bp-5 0x1.c675db746d1f4p-5 -0x1.aeccf5b847567p-5 0x1.9f8a52698d182p-5"
+                       " -0x1.89d89f4a4eebfp-5 0x1.4c9a4f3e6cb22p-5 -0x1.48647992dc8c9p-5 0x1.0be22ff3bd43dp-4 -0x1.da664c5363785p-5"
+                       " -0x1.6dc84af33998dp-5 0x1.e528c1841c6e5p-6 0x1.e2b8e52163fadp-3 -0x1.9fcad58e12c1ap-3 -0x1.15309d26c745p-2"
+                       " 0x1.e1355ec4b6bf7p-3 0x1.133691d85b5a9p-2 -0x1.fa321314be014p-3")),
+        stirling=PairPolynomial(
+            heads=hexes("0x1.5555555555554p-4 -0x1.17c0e7087720bp-58 -0x1.6c16c16c0efbcp-9 -0x1.dbbd28fd1299ep-63"),
+            tail=hexes("0x1.a01a0184123eap-11 -0x1.381373d56a00dp-11 0x1.b94dedec927a6p-11 -0x1.f645addf724ccp-10"
+                       " 0x1.a07394cf15f8ap-8 -0x1.cac825bfb2156p-6 0x1.2a988c29a0c3ap-3 -0x1.915cf6a0a4377p-1 0x1.ee0f57b4300e5p+1"
+                       " -0x1.fb6a0edf2e7fdp+3 0x1.92688a3441a3ep+5 -0x1.c569344b9a73fp+6 0x1.3fb7608a0ac49p+7 -0x1.a5bf4d85bf924p+6")),
         sine=PairPolynomial(
             heads=hexes("0x1.921fb54442d18p+1 0x1.1a6262f8a588ap-53 -0x1.4abbce625be53p+2 0x1.055183500d80cp-52 0x1.466bc6775aae2p+1"
                         " -0x1.6eb9f4399ac19p-54 -0x1.32d2cce62bd86p-1 0x1.7ca4abd29f363p-55"),
@@ -86,19 +93,24 @@ GAMMA = {
 
 
 def _direct(x: Term, size: Term) -> tuple[Term, Term]:
-    """log|Gamma| as a pair, of x where x >= -1/4, else of size = |x|."""
+    """log|Gamma| as a pair, of x where x >= -1/2, else of size = |x|."""
     t = GAMMA[x.dt]
-    y = where(x >= -0.25, x, size)
-    small, middle, large = y < 0.75, y < 1.75, y >= 2.75
+    y = where(x >= -0.5, x, size)
+    small, middle, large = y < 0.5, y < 1.5, y >= 2.5
     d = where(small, y, where(middle, y - 1.0, where(large, 0.0, y - 2.0)))
     g, g_low = t.near.at(d)
     b, b_low = two_product(d, g)
     b_low = fma(d, g_low, b_low)
 
-    inverse = 1.0 / where(large, y, 2.75)
-    tail = inverse * horner(inverse * inverse, t.stirling)
+    far = where(large, y, 2.5)
+    inverse = 1.0 / far
+    inverse_low = inverse * fma(-far, inverse, 1.0)
+    z, z_low = two_product(inverse, inverse)
+    c, c_low = t.stirling.at(z, fma(inverse + inverse, inverse_low, z_low))
+    tail, tail_low = two_product(c, inverse)
+    tail_low = fma(c_low, inverse, fma(c, inverse_low, tail_low))
     c, c_low = fast_two_sum(tail.const(t.half_log[0]), tail)
-    b, b_low = where(large, c, b), where(large, c_low + t.half_log[1], b_low)
+    b, b_low = where(large, c, b), where(large, c_low + (tail_low + t.half_log[1]), b_low)
 
     factor, factor_low = fast_two_sum(y, y.const(-0.5))
     factor = where(small, y.const(-1.0), where(middle, 0.0, where(large, factor, 1.0)))
@@ -113,7 +125,7 @@ def _direct(x: Term, size: Term) -> tuple[Term, Term]:
 
 
 def _reflected(a: Term, high: Term, low: Term) -> Term:
-    """log pi - log(a |sin(pi a)|) minus the pair log Gamma(a), for a > 1/4."""
+    """log pi - log(a |sin(pi a)|) minus the pair log Gamma(a), for a > 1/2."""
     t = GAMMA[a.dt]
     r = abs(a - a.rint())
     z, z_low = two_product(r, r)
@@ -134,5 +146,5 @@ def lgamma(x: Term) -> Term:
     size = abs(x)
     high, low = _direct(x, size)
     direct = where(x.eq(0.0) | high.eq(INF), INF, high + low)
-    result = where(x < -0.25, _reflected(size, high, low), direct)
+    result = where(x < -0.5, _reflected(size, high, low), direct)
     return where(size < INF, result, size)
