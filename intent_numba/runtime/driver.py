@@ -71,9 +71,9 @@ class Build:
 
     def program(self, alias: frozenset = frozenset()):
         """The task program."""
-        from ..lowering.lower import Lowering
         with _compiler_lock(), _own_errors(self):
-            return Lowering(self.kernel(), alias).run()
+            from ..lowering import lower
+            return lower(self.kernel(), alias)
 
     def generate(self, alias: frozenset = frozenset()) -> Compiled:
         """Code compiled here and now, whatever the cache holds; under a symbol of its own."""
@@ -107,10 +107,10 @@ class Build:
             return None
 
     def _compile(self, key: str | None, symbol: str, alias: frozenset) -> Compiled:
-        from ..kir.text import print_kernel
         kernel = self.kernel()
         program = self.program(alias)
         with _own_errors(self):
+            from ..kir.text import print_kernel
             code = targets.module(self.target).compile_program(program, symbol)
             facts = Facts(frozenset(map(frozenset, program.inplace)), plain_writes(kernel))
             compiled = Compiled(symbol, code, facts, print_kernel(kernel), "compiled")

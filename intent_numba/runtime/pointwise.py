@@ -7,6 +7,7 @@ dtypes and options are taken from the call.
 from __future__ import annotations
 
 import hashlib
+import inspect
 from functools import cache
 
 import llvmlite.ir as ir
@@ -43,7 +44,7 @@ class OperationType(types.Callable, types.Opaque):
             raise errors.TypingError(f"{self} can be used only inside an @intent.kernel or @intent.fn function")
         bound = _bind(self.operation, args, dict(kws))
         result = _function(self.operation.name, _arguments(self.operation, bound, bound.values())).result
-        return signature(_NUMBA[result], *bound.values()).replace(pysig=_signature_of(self.operation, tuple(bound)))
+        return signature(_NUMBA[result], *bound.values()).replace(pysig=_signature_of(bound))
 
     def get_call_signatures(self):
         return [], True
@@ -93,9 +94,9 @@ def _bind(operation: Operation, args, kws: dict) -> dict:
         raise errors.TypingError(f"I.{operation.name}: {e}") from None
 
 
-def _signature_of(operation: Operation, names: tuple):
-    full = operation.signature
-    return full.replace(parameters=[full.parameters[n].replace(default=full.empty) for n in names])
+def _signature_of(names) -> inspect.Signature:
+    """What Numba needs to put the arguments of this very call in order."""
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
 def _arguments(operation: Operation, names, given) -> tuple:

@@ -230,11 +230,11 @@ def test_an_accident_inside_the_compiler_is_an_unsupported_error(monkeypatch):
     @intent.kernel
     def unlucky(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
         y[:] = x[:]
-    from intent_numba.lowering.lower import Lowering
+    import intent_numba.lowering as lowering
 
     def broken(*args):
         raise KeyError("internal name")
-    monkeypatch.setattr(Lowering, "run", broken)
+    monkeypatch.setattr(lowering, "lower", broken)
     monkeypatch.delenv("INTENT_DEBUG", raising=False)
     with pytest.raises(intent.UnsupportedError) as caught:
         intent.compile(unlucky)
