@@ -11,11 +11,11 @@ Polynomial errors, relative: 2^-28 (f32), 2^-58 (f64). Bounds: sin, cos, asin wi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
+from math import ldexp
 
 from intent_numba.math.pair import fast_two_sum, two_product, two_sum
-from intent_numba.math.term import FORMATS, INF, Format, Term, fma, hexes, horner, where, with_sign_of
+from intent_numba.math.term import FORMATS, INF, Term, fma, hexes, horner, where, with_sign_of
 
 TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a7"
@@ -61,29 +61,23 @@ TRIG = {
 def two_over_pi_rows(dt: str) -> tuple[tuple[float, ...], ...]:
     """Four columns: row k holds, as a sum of four numbers of falling size, 2/pi 2^(8k - 1) modulo 2^(mant + 2)."""
     f = FORMATS[dt]
-    period = Fraction(2) ** (f.mant + 2)
+    scale = TWO_OVER_PI_SCALE + 1
+    period = f.mant + 2 + scale
     columns: list[list[float]] = [[], [], [], []]
     for k in range((f.bias + 1) // GROUP + 1):
-        rest = Fraction(TWO_OVER_PI, 2 ** TWO_OVER_PI_SCALE) * Fraction(2) ** (GROUP * k - 1)
-        rest -= round(rest / period) * period
+        rest = TWO_OVER_PI << (GROUP * k)
+        rest -= _nearest(rest, period) << period
         for column in columns:
-            piece = _rounded(rest, f)
-            column.append(float(piece))
-            rest -= piece
+            drop = max(rest.bit_length() - (f.mant + 1), 0)
+            piece = _nearest(rest, drop)
+            column.append(ldexp(piece, drop - scale))
+            rest -= piece << drop
     return tuple(tuple(c) for c in columns)
 
 
-def _rounded(value: Fraction, f: Format) -> Fraction:
-    """The nearest number of the format, which here is normal."""
-    if value == 0:
-        return value
-    unit = Fraction(2) ** -f.mant
-    size = abs(value)
-    while size >= 2 * unit * 2 ** f.mant:
-        unit *= 2
-    while size < unit * 2 ** f.mant:
-        unit /= 2
-    return round(value / unit) * unit
+def _nearest(n: int, drop: int) -> int:
+    """n / 2^drop rounded to an integer."""
+    return (n + (1 << drop >> 1)) >> drop
 
 
 def _reduce(x: Term) -> tuple[Term, Term, Term]:
