@@ -25,17 +25,19 @@ def index(k: int) -> Val:
 @dataclass(frozen=True)
 class Tile:
     """Lanes base .. base+width-1 of an axis, of which the first ``count`` (at least one) exist. ``full``: all do.
-    ``bits``: the existing lanes as an integer of ``width`` bits."""
+    ``bits``: the existing lanes as an integer of ``width`` bits. ``descends``: tiles come from the axis' end, so what lies behind a
+    partial tile is done already."""
     axis: str
     base: Val
     width: int
     count: Val
     full: Val
     bits: str
+    descends: bool = False
 
 
 class Env:
-    """``varying``: resources private to a task whose contents differ between lanes. ``width``: lanes when the lane axis is a task
+    """``private``: resources of one task. ``varying``: resources private to a task whose contents differ between lanes. ``width``: lanes when the lane axis is a task
     axis (0: scalars at statement level)."""
 
     def __init__(self, program: Program, layout: Layout, fn: Function, arguments: str, frame: str, width: int = 0):
@@ -47,6 +49,7 @@ class Env:
         self.mask: Val | None = None
         self.storage: dict = {}
         self.varying: frozenset[str] = frozenset()
+        self.private: frozenset[str] = frozenset()
         self.host = False
         self._scopes: list[dict] = [{}]
         self._varies: dict = {}
@@ -115,14 +118,14 @@ class Env:
     def lanes(self) -> int:
         return self.tile.width if self.tile else 0
 
-    def make_tile(self, axis: str, base: Val, limit: Val, width: int) -> Tile:
+    def make_tile(self, axis: str, base: Val, limit: Val, width: int, descends: bool = False) -> Tile:
         """The tile at ``base`` of an axis that ends at ``limit`` > base."""
         o = self.o
         left = o.sub(limit, base)
         full = o.ge(left, index(width))
         count = o.select(full, index(width), left)
         missing = self.fn.ins(f"trunc i64 {o.sub(index(width), count).text} to i{width}")
-        return Tile(axis, base, width, count, full, self.fn.ins(f"lshr i{width} -1, {missing}"))
+        return Tile(axis, base, width, count, full, self.fn.ins(f"lshr i{width} -1, {missing}"), descends)
 
     def live(self) -> Val:
         """Bool vector: lanes that exist and that control flow has not switched off."""

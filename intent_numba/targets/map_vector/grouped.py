@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...kir.ops import CHUNK, LANES
 from ...task.program import Phase, Reduce, Stage
-from ..llvm.values import BYTES, Val
+from ..llvm.values import BYTES, SMALL, Val
 from . import reductions as red
 from .env import ZERO, Env, Variable, index
 from .phases import groups, phase
@@ -134,11 +134,14 @@ def _accumulator(env: Env, s: Reduce, chunked: bool) -> red.Accumulator:
     def room(dt: str, elements: int) -> str:
         return env.temp(dt, GROUP * env.width * elements)
 
-    a.results = [Variable(env, dt, env.width, room(dt, 1)) for dt in dts]
+    def variables() -> list[Variable]:
+        return [Variable(env, dt, env.width, room(_register(dt), 1)) for dt in dts]
+
+    a.results = variables()
     if tree:
         a.slots = [room(dt, LANES) for dt in dts]
     else:
-        a.current = [Variable(env, dt, env.width, room(dt, 1)) for dt in dts]
+        a.current = variables()
     if tree and chunked:
         a.levels = [room(dt, red.LEVELS * LANES) for dt in dts]
     return a
@@ -150,8 +153,13 @@ def _of_tile(env: Env, a: red.Accumulator, number: Val) -> red.Accumulator:
         return env.fn.ins(f"getelementptr i8, ptr {pointer}, i64 {env.o.mul(number, index(BYTES[dt] * elements)).text}")
 
     def variables(those):
-        return [replace(v, pointer=at(v.pointer, v.dt, 1)) for v in those]
+        return [replace(v, pointer=at(v.pointer, _register(v.dt), 1)) for v in those]
 
     return replace(a, current=variables(a.current), results=variables(a.results),
                    slots=[at(m, dt, LANES) for m, dt in zip(a.slots, a.dts)],
                    levels=[at(m, dt, red.LEVELS * LANES) for m, dt in zip(a.levels, a.dts)])
+
+
+def _register(dt: str) -> str:
+    """A dtype whose elements are as wide in memory as ``dt`` is in a register."""
+    return "f32" if dt in SMALL else dt

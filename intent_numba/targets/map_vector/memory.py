@@ -179,7 +179,7 @@ def _offsets(env: Env, st: Storage, coords) -> Val:
 
 def _whole(env: Env, st: Storage, coords, step: Val, mask: Val | None) -> bool:
     """Whether the tile may be accessed whole although lanes are missing: private padded rows from their begin."""
-    return st.padded and mask is None and step.text == "1" and coords[-1].op == "axis" and coords[-1].attr == env.tile.axis
+    return st.padded and mask is None and not env.tile.descends and step.text == "1" and coords[-1].op == "axis" and coords[-1].attr == env.tile.axis
 
 
 def _direct(env: Env, step: Val, mask: Val | None) -> Val:

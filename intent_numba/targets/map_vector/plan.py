@@ -46,9 +46,10 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
         return last
     phases = list(walk_phases(stage.body))
     votes = Counter()
+    private = {r.name for r in stage.resources}
     for ph in phases:
         for s in ph.sinks:
-            for axis, loops in _votes(s, len(ph.loops)):
+            for axis, loops in _votes(s, private, len(ph.loops)):
                 votes[axis] += 1 + 4 * loops
     tasks = [a.name for a in stage.tasks]
     loops = {a.name: a for ph in phases for a in ph.loops}
@@ -59,33 +60,38 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
     return best_task if votes[best_task] > best_loop else None
 
 
-def lane_loop(ph_loops: tuple[Axis, ...], sinks) -> str | None:
+def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
     """The loop a phase's lanes run over when the stage has none: most votes, the later on ties. A contraction's chain is
-    sequential, so its reduced axes cannot be."""
+    sequential, so its reduced axes cannot be. Scratch counts here: its rows lie along its last axis."""
     barred = {a for s in sinks if isinstance(s, Contract) for a in s.axes}
     loops = [a.name for a in ph_loops if a.name not in barred]
     if not loops:
         return None
     votes = Counter()
     for s in sinks:
-        for axis, depth in _votes(s):
+        for axis, depth in _votes(s, ()):
             votes[axis] += 1 + 4 * depth
+        for axis, depth in _votes(s, private):               # but what others laid out counts more
+            votes[axis] += 4 * depth
     return max(loops, key=lambda a: (votes[a], loops.index(a)))
 
 
-def _votes(sink, loops: int = 1):
-    """(axis, loops around the access) for every access of a sink. A reduction's results are stored outside the reduced loop."""
+def _votes(sink, private, loops: int = 1):
+    """(axis, loops around the access) for every access of a sink to memory that is not private. A reduction's results are stored
+    outside the reduced loop."""
     match sink:
         case Store():
-            yield from ((a, loops) for c in sink.coords[-1:] for a in walks(c))
-        case Reduce():
-            yield from ((a, loops - 1) for c in sink.coords[-1:] for a in walks(c))
+            targets, depth = (sink.resource,), loops
         case Scan():
-            yield from ((a, loops) for c in sink.coords[-1:] for a in walks(c))
+            targets, depth = sink.targets, loops
+        case Reduce():
+            targets, depth = sink.targets, loops - 1
         case Contract():
-            yield from ((a, loops - len(sink.axes)) for c in sink.coords[-1:] for a in walks(c))
+            targets, depth = (sink.target,), loops - len(sink.axes)
+    if targets[0] not in private:
+        yield from ((a, depth) for c in sink.coords[-1:] for a in walks(c))
     for n in walk_nodes(*sink_roots(sink)):
-        if n.op in ("load", "gload") and n.args:
+        if n.op in ("load", "gload") and n.args and n.attr not in private:
             yield from ((a, loops) for a in walks(n.args[-1]))
 
 

@@ -112,7 +112,7 @@ def _horizontal(env: Env, axis: Axis, n: Val, sinks, states, perform) -> None:
         if reverse:
             end = o.sub(n, position)
             base = o.select(o.gt(end, index(LANES)), o.sub(end, index(LANES)), ZERO)
-            tile = env.make_tile(axis.name, base, end, LANES)
+            tile = env.make_tile(axis.name, base, end, LANES, descends=True)
         else:
             tile = env.make_tile(axis.name, position, n, LANES)
         with env.tiled(tile):

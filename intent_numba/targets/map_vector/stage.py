@@ -34,6 +34,7 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
     fn = module.function(name, "void", [("i64", "lo"), ("i64", "hi"), ("ptr", "frame")], head="internal", attrs="nounwind noinline")
     env = Env(program, layout, fn, "%frame", "%frame", plan.width)
     env.varying = plan.varying
+    env.private = frozenset(r.name for r in stage.resources)
     bind_shared(env)
     failed = "out_of_memory"
     if plan.panel is not None:
