@@ -14,6 +14,7 @@ from ..kir import Region, Scalar, Value
 from ..typing.types import BOOL
 from .bytecode import kir_loc
 from .products import dummy, fit, flatten, identical, is_static, static, unflatten
+from .races import check_races
 from .structure import RETURN, Block, Copies, For, Goto, If, Lazy, Loop, Return
 from .values import UNDEFINED, Dom, Idx, Iteration, Lit, Negated
 
@@ -345,6 +346,7 @@ class ControlBuilder:
             self.run(node.body)
             self.env = saved
         self.frames.pop()
+        check_races(e, region, target.domains, loc)
         e.b.loc = loc
         e.emit("parallel", tuple(d.value for d in target.domains), (), (region,))
         return self.run(node.after)

@@ -30,6 +30,7 @@ class Emitter:
         self.symbols: dict = {}                 # "%name" -> index scalar
         self.low: dict = {}                     # "%name" -> Extent that it is not below
         self.high: dict = {}                    # "%name" -> Extent that it is not above
+        self.domains: dict = {}                 # domain value -> its arguments
         self.negations: dict = {}               # not x -> x
         self.clamped: dict = {}                 # "%name" -> Extent it equals where that is not negative
 
@@ -40,6 +41,8 @@ class Emitter:
         results = tuple(self.b.fresh(t) for t in types)
         self.b.region.ops.append(Op(op, tuple(args), attrs, results, tuple(regions), self.b.loc))
         self.scopes[-1].defined.update(results)
+        if op == "domain":
+            self.domains[results[0]] = tuple(args)
         return results
 
     def one(self, op: str, args, type, /, **attrs) -> Value:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from numba.core import target_extension
+from numba.core import target_extension, types
 from numba.core.compiler_lock import global_compiler_lock
 
 from .. import kir
@@ -14,6 +14,7 @@ from ..language.signature import REQUIRED, function_loc, resolve_signature
 from ..typing.problems import Refusal
 from ..typing.types import EnumT, Lit, NoneT, Scalar, View, describe
 from .build import FunctionBuilder, front
+from .cleanup import drop_dead
 from .emitter import Emitter
 from .pipeline import TYPING, Session
 
@@ -33,7 +34,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
         previous, TYPING.session = TYPING.session, session
         try:
             typed = session.specialize(pyfunc, tuple(_argument_type(p, values) for p in signature.parameters))
-            if not isinstance(typed.return_type, NoneT):
+            if not isinstance(typed.return_type, (NoneT, types.NoneType)):
                 raise LanguageError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: a kernel returns nothing, this one returns "
                                                f"{describe(typed.return_type)}", "write results to Out views"))
             params = {p.name: Value(p.name, _parameter_type(p.annotation)) for p in signature.runtime}
@@ -42,6 +43,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
             FunctionBuilder(session, emitter, typed, args).build()
             kernel = emitter.b.kernel
             kernel.externs.update(session.externs)
+            drop_dead(kernel.body)
             return _verified(kernel)
         except IntentError:
             raise

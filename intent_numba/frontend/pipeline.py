@@ -188,9 +188,25 @@ def infer(session: Session, pyfunc, args: tuple) -> Typed:
     return Typed(pyfunc, func_ir, args, typemap, return_type)
 
 
+class _Constraints(typeinfer.ConstraintNetwork):
+    """Numba's constraints, keeping the rules' own refusals."""
+
+    def propagate(self, inferer):
+        found = []
+        for constraint in self.constraints:
+            try:
+                constraint(inferer)
+            except nberrors.TypingError as e:
+                if not isinstance(e, Refusal) or e.at is None:
+                    e.at = constraint.loc
+                found.append(e)
+        return found
+
+
 def _infer_types(func_ir, args):
     warnings = nberrors.WarningsFixer(nberrors.NumbaWarning)
     inferer = typeinfer.TypeInferer(TYPING, func_ir, warnings)
+    inferer.constraints = _Constraints()
     with TYPING.callstack.register(IntentTarget, inferer, func_ir.func_id, args), warnings:
         for index, (name, t) in enumerate(zip(func_ir.arg_names, args)):
             inferer.seed_argument(name, index, t)
@@ -227,21 +243,14 @@ def _report(func_ir, inferer, found) -> CompileError:
     return unique[0][0]([d for _, d in unique])
 
 
-def _refusal(e):
-    while e is not None and not isinstance(e, Refusal):
-        e = e.__cause__ or e.__context__
-    return e
-
-
 def _diagnose(func_ir, inferer, e):
-    loc = getattr(e, "loc", None)
+    loc = getattr(e, "at", None) or getattr(e, "loc", None)
     where = kir_loc(loc) if loc is not None else function_loc(func_ir.func_id.func)
-    cause = _refusal(e)
-    match cause:
+    match e:
         case Mismatch():
-            yield _mismatch(func_ir, inferer, cause, where)
+            yield _mismatch(func_ir, inferer, e, where)
         case Refusal(located=None):
-            yield cause.cls, diagnostic(where, cause.message, cause.hint)
+            yield e.cls, diagnostic(where, e.message, e.hint)
         case Refusal(located=inner):
             for d in inner.diagnostics:
                 yield type(inner), diagnostic(d.loc, d.message, d.hint, (*d.notes, (where, "called here")))

@@ -125,7 +125,7 @@ def _exact_int(value: int, f: FloatFormat) -> bool:
 
 
 def _article(dt: str) -> str:
-    return ("an " if dt[0] in "aeiou" else "a ") + dt
+    return ("an " if dt[0] in "aif" else "a ") + dt
 
 
 def literal_value(value, dt: str):

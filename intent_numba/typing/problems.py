@@ -8,7 +8,8 @@ from ..errors import CompileError, IntentTypeError
 
 class Refusal(TypingError):
     """A rule's verdict. ``cls`` is the error class the author will see. A ``located`` refusal comes from inside a helper and
-    already carries its diagnostics."""
+    already carries its diagnostics. ``at`` is the statement's position, once known."""
+    at = None
 
     def __init__(self, message: str, hint: str = "", cls=IntentTypeError, located: CompileError | None = None):
         super().__init__(message)

@@ -1,0 +1,42 @@
+"""Which operations does nothing need? Pure operations without a used result are dropped, inner regions included."""
+from __future__ import annotations
+
+from ..kir import Region
+
+EFFECTS = {"read", "write", "call", "for", "loop", "parallel"}
+"""Kept whether used or not: memory, author's functions, and loops (they may hold effects or never end)."""
+
+
+def drop_dead(body: Region) -> None:
+    _region(body, set())
+
+
+def _region(region: Region, used: set) -> None:
+    """``used`` grows by the values that the region's operations read, and by the symbols ("%name") of their extents."""
+    used.update(region.yields)
+    kept = []
+    for op in reversed(region.ops):
+        if op.kind == "if":
+            if not op.results and not any(r.ops for r in op.regions):
+                continue
+        elif op.kind not in EFFECTS and not any(r in used or f"%{r.name}" in used for r in op.results):
+            continue
+        for r in op.regions:
+            _region(r, used)
+        if op.kind == "if" and not any(r in used for r in op.results) and not any(r.ops for r in op.regions):
+            continue
+        used.update(op.args)
+        used.update(_symbols(op))
+        kept.append(op)
+    region.ops[:] = kept[::-1]
+
+
+def _symbols(op) -> list:
+    """Symbols of index values in the operation's types and extents."""
+    found = []
+    for r in op.results:
+        for extent in getattr(r.type, "shape", ()) or ((r.type.extent,) if hasattr(r.type, "extent") else ()):
+            found += [s for s in extent.symbols if s.startswith("%")]
+    if "e" in op.attrs:
+        found += [s for s in op.attrs["e"].symbols if s.startswith("%")]
+    return found
