@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import cache
 
 from intent_numba.math import bessel, convert, error, exponential, gamma, integers, logarithm, order, power, remainder, roots, trig
-from intent_numba.math.term import Term
+from intent_numba.math.term import FORMATS, Term
 
-FLOAT = {
+FLOAT: dict[str, Callable[..., Term]] = {
     "exp": exponential.exp, "exp2": exponential.exp2, "sigmoid": exponential.sigmoid, "tanh": exponential.tanh,
     "log": logarithm.log, "log1p": logarithm.log1p, "rsqrt": roots.rsqrt, "erf": error.erf,
     "sin": trig.sin, "cos": trig.cos, "asin": trig.asin, "erfc": error.erfc, "i0": bessel.i0, "pow": power.pow,
@@ -22,7 +22,7 @@ FLOAT = {
     "maximum": order.maximum, "minimum": order.minimum,
     "maximum_num": order.maximum_num, "minimum_num": order.minimum_num,
 }
-INTEGER = {
+INTEGER: dict[str, Callable[..., Term]] = {
     "floordiv": integers.floordiv, "mod": integers.mod, "power": integers.power,
     "maximum": order.maximum, "minimum": order.minimum, "maximum_num": order.maximum, "minimum_num": order.minimum,
 }
@@ -39,7 +39,7 @@ def program(kind: str, dt: str) -> Callable | None:
         return lambda o, x, dst: convert.saturating_cast(Term(o, x, dt), dst).v
     if dt in NARROW:
         return _widened(kind)
-    function = (FLOAT if dt in ("f32", "f64") else INTEGER if dt in integers.WIDTH else {}).get(kind)
+    function = FLOAT.get(kind) if dt in FORMATS else INTEGER.get(kind) if dt in integers.WIDTH else None
     if function is None:
         return None
     return lambda o, *args: function(*(Term(o, a, dt) for a in args)).v

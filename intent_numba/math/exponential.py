@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intent_numba.math.term import Format, Term, fma, hexes, horner, where, with_sign_of
+from intent_numba.math.term import Format, Term, fma, hexes, horner, two, where, with_sign_of
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class ExpTable:
 
 EXP = {
     "f32": ExpTable(
-        log2e=float.fromhex("0x1.715476p+0"), ln2=hexes("0x1.62e43p-1 -0x1.05c61p-29"),
+        log2e=float.fromhex("0x1.715476p+0"), ln2=two("0x1.62e43p-1 -0x1.05c61p-29"),
         exp=hexes("1 1 0x1.fffffcp-2 0x1.55548cp-3 0x1.55585ap-5 0x1.123d5p-7 0x1.6ab718p-10"),
         exp2=hexes("1 0x1.62e43p-1 0x1.ebfbdcp-3 0x1.c6af84p-5 0x1.3b2dbp-7 0x1.5f071cp-10 0x1.41aedap-13"),
         low=-104.0, high=89.0, low2=-151.0, high2=129.0),
     "f64": ExpTable(
-        log2e=float.fromhex("0x1.71547652b82fep+0"), ln2=hexes("0x1.62e42fefa39efp-1 0x1.abc9e3b39803fp-56"),
+        log2e=float.fromhex("0x1.71547652b82fep+0"), ln2=two("0x1.62e42fefa39efp-1 0x1.abc9e3b39803fp-56"),
         exp=hexes("1 1 0x1.000000000000ap-1 0x1.555555555536bp-3 0x1.5555555550148p-5 0x1.1111111190c7dp-7 0x1.6c16c1864d92p-10"
                   " 0x1.a019fee0e98d4p-13 0x1.a019934d0a0d9p-16 0x1.71e45553f40a2p-19 0x1.28b44531b2c93p-22 0x1.a53aaa468a8a6p-26"),
         exp2=hexes("1 0x1.62e42fefa39efp-1 0x1.ebfbdff82c5a1p-3 0x1.c6b08d704a053p-5 0x1.3b2ab6fba09b5p-7 0x1.5d87fe78c4836p-10"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intent_numba.math.pair import fast_two_sum, log_pair, two_product, two_sum
-from intent_numba.math.term import INF, Term, fma, hexes, horner, where
+from intent_numba.math.term import INF, Term, fma, hexes, horner, two, where
 
 Pair = tuple[float, float]
 
@@ -65,7 +65,7 @@ GAMMA = {
             heads=hexes("0x1.921fb6p+1 -0x1.777a94p-24 -0x1.4abbcep+2 -0x1.891f6ep-24 0x1.466bc6p+1 0x1.b707a2p-25 -0x1.32d2cap-1"
                         " 0x1.2a824cp-26"),
             tail=hexes("0x1.5076fep-4 -0x1.e297b8p-8 0x1.d4ea4p-12")),
-        half_log=hexes("0x1.acfe3ap-2 -0x1.e6d052p-27"), log_pi=hexes("0x1.250d04p+0 0x1.1cf438p-25")),
+        half_log=two("0x1.acfe3ap-2 -0x1.e6d052p-27"), log_pi=two("0x1.250d04p+0 0x1.1cf438p-25")),
     "f64": GammaTable(
         near=PairPolynomial(
             heads=hexes("-0x1.2788cfc6fb619p-1 0x1.6cd9805393fbdp-58 0x1.a51a6625307d3p-1 0x1.0fc7dcbaefc35p-56 -0x1.9a4d55beab2d7p-2"
@@ -88,7 +88,7 @@ GAMMA = {
                         " -0x1.6eb9f4399ac19p-54 -0x1.32d2cce62bd86p-1 0x1.7ca4abd29f363p-55"),
             tail=hexes("0x1.50783487ee765p-4 -0x1.e3074fde86616p-8 0x1.e8f434ce9f06bp-12 -0x1.6fadb94384b82p-16 0x1.aaebcbbc48b51p-21"
                        " -0x1.8a1a4f35d98d8p-26 0x1.208885bf171c6p-31")),
-        half_log=hexes("0x1.acfe390c97d69p-2 0x1.3494bc9001442p-56"), log_pi=hexes("0x1.250d048e7a1bdp+0 0x1.7abf2ad8d5088p-57")),
+        half_log=two("0x1.acfe390c97d69p-2 0x1.3494bc9001442p-56"), log_pi=two("0x1.250d048e7a1bdp+0 0x1.7abf2ad8d5088p-57")),
 }
 
 

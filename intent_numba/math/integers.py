@@ -17,7 +17,7 @@ def floordiv(a: Term, b: Term) -> Term:
     if a.dt in UNSIGNED:
         return where(zero, 0, a.tdiv(where(zero, 1, b)))
     minus_one = b.eq(-1)
-    safe = where(zero, 1, where(minus_one, 1, b))
+    safe = where(zero | minus_one, 1, b)
     q = a.tdiv(safe)
     rest = a - q * safe
     q = where(_wrong_sign(rest, safe), q - 1, q)
@@ -28,14 +28,14 @@ def mod(a: Term, b: Term) -> Term:
     """A divisor of 0 or -1 is replaced by 1, whose remainder is the 0 that both ask for."""
     if a.dt in UNSIGNED:
         return a.trem(where(b.eq(0), 1, b))
-    safe = where(b.eq(0), 1, where(b.eq(-1), 1, b))
+    safe = where(b.eq(0) | b.eq(-1), 1, b)
     rest = a.trem(safe)
     return where(_wrong_sign(rest, safe), rest + safe, rest)
 
 
 def _wrong_sign(rest: Term, divisor: Term) -> Term:
     """A nonzero rest whose sign is not the divisor's. The exclusive or of a zero rest can be negative too."""
-    return where((rest ^ divisor) < 0, rest.ne(0), (rest < rest))
+    return ((rest ^ divisor) < 0) & rest.ne(0)
 
 
 def power(a: Term, b: Term) -> Term:
@@ -50,5 +50,4 @@ def power(a: Term, b: Term) -> Term:
         bit = ((exponent >> i) & 1).ne(0)
         result = where(bit, result * square, result)
         square = square * square
-    vanishes = where((a & 1).eq(0), exponent >= width, exponent < 0)
-    return where(vanishes, 0, result)
+    return where((a & 1).eq(0) & (exponent >= width), 0, result)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intent_numba.math.term import INF, NAN, Term, fma, hexes, horner, where
+from intent_numba.math.term import INF, NAN, Term, fma, hexes, horner, two, where
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class LogTable:
 
 
 LOG = {
-    "f32": LogTable(hexes("0x1.62e4p-1 0x1.7f7d1cp-20"), 0x3F3504F3,
+    "f32": LogTable(two("0x1.62e4p-1 0x1.7f7d1cp-20"), 0x3F3504F3,
                     cubic=hexes("0x1.555554p-2 -0x1.00022ap-2 0x1.99a04ap-3 -0x1.54716cp-3 0x1.22d1dap-3 -0x1.0d865p-3"
                                 " 0x1.05a6ccp-3 -0x1.39852p-4")),
-    "f64": LogTable(hexes("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"), 0x3FE6A09E667F3BCD,
+    "f64": LogTable(two("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"), 0x3FE6A09E667F3BCD,
                     atanh=hexes("0x1.5555555555592p-1 0x1.999999997ff03p-2 0x1.24924941e369cp-2 0x1.c71c5211f50e4p-3"
                                 " 0x1.74663d8d0c823p-3 0x1.39a1d50953257p-3 0x1.2f04a66656322p-3")),
 }

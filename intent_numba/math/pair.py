@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intent_numba.math.logarithm import LOG, split_exponent
-from intent_numba.math.term import Term, fma, hexes, horner
+from intent_numba.math.term import Term, fma, hexes, horner, two
 
 
 def two_sum(a: Term, b: Term) -> tuple[Term, Term]:
@@ -37,8 +37,8 @@ class SeriesTable:
 
 
 SERIES = {
-    "f32": SeriesTable(hexes("0x1.555556p-1 -0x1.555556p-26"), hexes("0x1.999ap-2 0x1.245278p-2 0x1.dfa2ep-3")),
-    "f64": SeriesTable(hexes("0x1.5555555555555p-1 0x1.5555555555555p-55"),
+    "f32": SeriesTable(two("0x1.555556p-1 -0x1.555556p-26"), hexes("0x1.999ap-2 0x1.245278p-2 0x1.dfa2ep-3")),
+    "f64": SeriesTable(two("0x1.5555555555555p-1 0x1.5555555555555p-55"),
                        hexes("0x1.9999999999b3p-2 0x1.2492492457d42p-2 0x1.c71c722d6c351p-3 0x1.745ce9e0498eap-3 0x1.3b1eecc336d04p-3"
                              " 0x1.0f7fd57ca85cbp-3 0x1.0e43824d73814p-3")),
 }

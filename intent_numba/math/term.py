@@ -215,6 +215,12 @@ def hexes(text: str) -> tuple[float, ...]:
     return tuple(float.fromhex(word) for word in text.split())
 
 
+def two(text: str) -> tuple[float, float]:
+    """A pair of numbers, high and low part, written by ``float.hex``."""
+    high, low = hexes(text)
+    return high, low
+
+
 def with_sign_of(magnitude: Term, source: Term) -> Term:
     """``magnitude`` (a number without sign) carrying the sign bit of ``source``."""
     sign = source.bits() & source.const(-source.fmt.sign_bit, source.fmt.signed)

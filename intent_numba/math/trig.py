@@ -15,7 +15,7 @@ from functools import cache
 from math import ldexp
 
 from intent_numba.math.pair import fast_two_sum, two_product, two_sum
-from intent_numba.math.term import FORMATS, INF, Term, fma, hexes, horner, where, with_sign_of
+from intent_numba.math.term import FORMATS, INF, Term, fma, hexes, horner, two, where, with_sign_of
 
 TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a7"
@@ -41,12 +41,12 @@ class TrigTable:
 
 TRIG = {
     "f32": TrigTable(
-        half_pi=hexes("0x1.921fb6p+0 -0x1.777a5cp-25"),
+        half_pi=two("0x1.921fb6p+0 -0x1.777a5cp-25"),
         sin=hexes("-0x1.555546p-3 0x1.110778p-7 -0x1.995382p-13"),
         cos=hexes("0x1.55554ap-5 -0x1.6c0c1ap-10 0x1.99e0e8p-16"),
         asin=hexes("0x1.5555cap-3 0x1.330164p-4 0x1.748b52p-5 0x1.8ba578p-6 0x1.59dce8p-5")),
     "f64": TrigTable(
-        half_pi=hexes("0x1.921fb54442d18p+0 0x1.1a62633145c07p-54"),
+        half_pi=two("0x1.921fb54442d18p+0 0x1.1a62633145c07p-54"),
         sin=hexes("-0x1.5555555555549p-3 0x1.111111110f88p-7 -0x1.a01a019c0e6ecp-13 0x1.71de3572ab775p-19 -0x1.ae5e60eea18c4p-26"
                   " 0x1.5d91284fe4407p-33"),
         cos=hexes("0x1.555555555554bp-5 -0x1.6c16c16c15005p-10 0x1.a01a019c8b874p-16 -0x1.27e4f7ed5d93ap-22 0x1.1ee9d7df95653p-29"
