@@ -16,6 +16,7 @@ _HOMES = {
     "kernel": "runtime.kernel", "compile": "runtime.kernel", "Kernel": "runtime.kernel",
     "Artifact": "runtime.artifact", "Prepared": "runtime.artifact",
     "CompileOptions": "runtime.options",
+    "generate": "runtime.generated", "GeneratedProgram": "runtime.generated",
     "fn": "runtime.kernel",
     **dict.fromkeys(("Diagnostic", "IntentError", "CompileError", "IntentTypeError", "IntentShapeError", "IntentNameError",
                      "LanguageError", "UnsupportedError", "CallError", "InvalidInput"), "errors"),

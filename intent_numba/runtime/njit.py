@@ -64,8 +64,8 @@ class KernelType(types.Callable, types.Opaque):
         if isinstance(self.owner, Artifact):
             return self.owner
         from .kernel import compile
-        given = zip(sig.pysig.parameters, sig.args)
-        return compile(self.owner, constexprs={name: t.literal_value for name, t in given if self.interface.by_name[name].kind == "constexpr"})
+        names = {p.name for p in self.interface.constexprs}
+        return compile(self.owner, constexprs={name: t.literal_value for name, t in zip(sig.pysig.parameters, sig.args) if name in names})
 
     def _params(self) -> tuple[Parameter, ...]:
         return self.interface.runtime if isinstance(self.owner, Artifact) else self.interface.params
