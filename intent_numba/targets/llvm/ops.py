@@ -16,6 +16,9 @@ from .values import REGISTER, SMALL, Val, literal, register_type, vector
 
 INLINE_LIMIT = 60
 """A math program of at most this many instructions is emitted in place: calls cost 20 % on exp."""
+CALL_BYTES = 64
+"""A bigger one is a function of this many bytes of lanes, called for each part of a wider value: twice as many gain little speed
+and double the compile time."""
 
 _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
@@ -29,6 +32,7 @@ NATIVE = {"and": "and_", "or": "or_", "not": "not_",
            **CONVERSIONS}
 """KIR kinds that are methods here; the rest are math programs."""
 
+_REGISTER_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
 _sizes: dict = {}                                  # instructions of a math program by (kind, dtypes), for the inline decision
 
 
@@ -101,20 +105,28 @@ class Ops:
         size_key = (kind, operand)
         if _sizes.get(size_key, INLINE_LIMIT + 1) <= INLINE_LIMIT:
             return self.together(body(self, *args), *args[:1])[0]
-        key = (*size_key, args[0].lanes)
-        name = self.module.helpers.get(key)
-        if name is None:
-            name = self._define_program(key, size_key, body, args)
-            if name is None:
-                return self.program(kind, args, dt)
-        ret = register_type(dt, args[0].lanes)
-        return Val(dt, self.fn.call(ret, name, [(a.type, a.text) for a in args], head=""), args[0].lanes)
-
-    def _define_program(self, key, size_key, body, args) -> str | None:
-        """Emit the program as an internal function; None when it turns out small enough to be emitted in place."""
         lanes = args[0].lanes
+        part = min(lanes, CALL_BYTES // _REGISTER_BYTES[REGISTER[operand]])
+        if lanes & lanes - 1:                      # halves of such a value are not equal
+            part = lanes
+        name = self._function(size_key, part, body, args)
+        if name is None:
+            return self.program(kind, args, dt)
+        ret = register_type(dt, part)
+        parts = [Val(dt, self.fn.call(ret, name, [(x.type, x.text) for x in (self.slice(a, at, part) if lanes else a for a in args)]), part)
+                 for at in range(0, lanes or 1, part or 1)]
+        while len(parts) > 1:
+            parts = [self.concat(*parts[k:k + 2]) for k in range(0, len(parts), 2)]
+        return parts[0]
+
+    def _function(self, size_key, lanes: int, body, args) -> str | None:
+        """The internal function of a program for ``lanes``; None when it turns out small enough to be emitted in place."""
+        key = (*size_key, lanes)
+        name = self.module.helpers.get(key)
+        if name is not None:
+            return name
         name = f"math.{'.'.join(map(str, key))}"
-        fn = self.module.function(name, "", [(a.type, f"a{k}") for k, a in enumerate(args)], head="internal",
+        fn = self.module.function(name, "", [(register_type(a.dt, lanes), f"a{k}") for k, a in enumerate(args)], head="internal",
                                   attrs="nounwind memory(none)" if self.dialect.memory_none else "nounwind")
         inner = Ops(fn)
         result = inner.splat(body(inner, *(Val(a.dt, f"%a{k}", lanes) for k, a in enumerate(args))), lanes)
