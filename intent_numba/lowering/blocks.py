@@ -534,6 +534,8 @@ class Lowering:
             node = self.pull.pull(v, self.nodes(probe))
             reads[n] = {x.attr for x in loads([node])}
         crossing = any(n in reads[m] for n, _ in todo for m, _ in todo if m != n)
+        if any(isinstance(v.type, Scalar) for _, v in todo):
+            self.flush(ctx)                              # the open group may still read the carries' old values
         if not crossing:
             for n, v in todo:
                 self.put(n, v, ctx)

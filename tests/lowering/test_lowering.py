@@ -291,3 +291,25 @@ def test_a_value_nobody_uses_is_not_computed():
     dead = COPY.replace("  write", "  %3 = add %2, %2 : tensor<f32, [N]>\n  write").replace("%a: view<f32, [N], in>", "%a: view<f32, [N], inout>")
     kernel, p = program(dead)
     assert len(stages(p)) == 1
+
+
+DIFFERENCES = """kernel differences(%a: view<f32, [N], in>, %x: view<f32, [N], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %n, %1 : domain<N>
+  %z = const {value=0.0} : f32
+  %2 = for %r, %z : f32 {
+    ^(%i: index, %later: f32):
+    %3 = read %a, %i : f32
+    %4 = sub %3, %later : f32
+    write %x, %i, %4
+    yield %4
+  }
+}
+"""
+
+
+def test_a_carry_is_assigned_after_the_stores_that_use_its_old_value():
+    _, x = both(DIFFERENCES, rng(5), rng(5))
+    assert x[0] == rng(5)[0]
