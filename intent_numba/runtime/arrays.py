@@ -36,6 +36,8 @@ def as_array(obj) -> np.ndarray:
     """A base-class ndarray over the memory of ``obj``. Raises NotAnArray."""
     if type(obj) is np.ndarray:
         return obj
+    if isinstance(obj, np.ma.MaskedArray):
+        raise NotAnArray("a masked array, whose mask would be lost")
     if isinstance(obj, np.ndarray):
         return obj.view(np.ndarray)
     if isinstance(obj, (np.generic, int, float, complex, str, list, tuple)):

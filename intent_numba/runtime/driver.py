@@ -128,9 +128,15 @@ def plain_writes(kernel: Kernel) -> frozenset:
 
 def _supported(build: Build) -> None:
     if build.policy not in SUPPORTED_POLICIES:
-        raise errors.UnsupportedError(f"kernel {build.name}: policy {build.policy!r} is not available")
+        raise _unsupported(build, f"kernel {build.name}: policy {build.policy!r} is not available")
     if build.options.checks:
-        raise errors.UnsupportedError(f"kernel {build.name}: checks=True is not available")
+        raise _unsupported(build, f"kernel {build.name}: checks=True is not available")
+
+
+def _unsupported(build: Build, message: str, hint: str = "") -> errors.UnsupportedError:
+    from ..kir.ir import Loc
+    code = build.pyfunc.__code__
+    return errors.UnsupportedError(errors.diagnostic(Loc(code.co_filename, code.co_firstlineno), message, hint))
 
 
 def _parse(text: str) -> Kernel:
@@ -162,11 +168,8 @@ class _own_errors:
             return False
         if os.environ.get("INTENT_DEBUG") == "1":
             return False
-        from ..kir.ir import Loc
-        code = self.build.pyfunc.__code__
         message = f"kernel {self.build.name} is beyond this compiler ({type(error).__name__}: {_first_line(error)})"
-        hint = "set INTENT_DEBUG=1 to see where the compiler stopped"
-        raise errors.UnsupportedError(errors.diagnostic(Loc(code.co_filename, code.co_firstlineno), message, hint)) from None
+        raise _unsupported(self.build, message, "set INTENT_DEBUG=1 to see where the compiler stopped") from None
 
 
 def _first_line(error: Exception) -> str:

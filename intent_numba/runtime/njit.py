@@ -17,7 +17,7 @@ from numba.core.imputils import lower_constant
 from numba.core.registry import cpu_target
 from numba.core.typing import signature
 
-from ..errors import CallError
+from ..errors import CallError, CompileError
 from ..kir.types import BITS, int_range, is_float
 from . import threads
 from .artifact import Artifact
@@ -51,7 +51,12 @@ class KernelType(types.Callable, types.Opaque):
     def get_call_type(self, context, args, kws):
         given = _assign(self.interface, self._params(), args, kws)
         chosen = [_check(self.interface, self.interface.by_name[name], type_) for name, type_ in given.items()]
-        return signature(types.none, *chosen).replace(pysig=_python_signature(given))
+        sig = signature(types.none, *chosen).replace(pysig=_python_signature(given))
+        try:
+            self.artifact(sig)
+        except CompileError as e:
+            raise errors.TypingError(f"kernel {self.interface.kernel} does not compile:\n{e}") from None
+        return sig
 
     def get_call_signatures(self):
         return [], True
@@ -264,10 +269,7 @@ class _Entry:
     """A checked entry over one build: its symbol, the libraries to link, and the message of each failed check."""
 
     def __init__(self, build: Build):
-        base, ordered = _linkable(build, frozenset()), None
-        pairs = _written_pairs(build.interface)
-        if pairs:
-            ordered = _linkable(build, pairs)
+        base, ordered = _linkable(build, frozenset()), _ordered(build)
         self.symbol = base.code.symbol + "_checked"
         writer = _EntryText(build.interface, base, ordered)
         from ..targets.cpu import compile_text
@@ -289,6 +291,15 @@ def _written_pairs(interface: Interface) -> frozenset:
     views = interface.views
     return frozenset(frozenset((a.name, b.name)) for i, a in enumerate(views) for b in views[i + 1:]
                      if (a.written or b.written) and not (a.constraints.noalias or b.constraints.noalias))
+
+
+def _ordered(build: Build) -> Compiled | None:
+    """The variant that is right whatever overlaps; None when no views can conflict, or when there is no such variant."""
+    pairs = _written_pairs(build.interface)
+    try:
+        return _linkable(build, pairs) if pairs else None
+    except CompileError:
+        return None
 
 
 def _linkable(build: Build, alias: frozenset) -> Compiled:
@@ -340,9 +351,9 @@ class _EntryText(Checks):
         """An i1: the fast code may run. An overlap of a noalias view fails at once."""
         apart = []
         for a, b, ok in self.memory(views, self.base.facts.inplace):
-            if a.param.constraints.noalias or b.param.constraints.noalias:
-                v, other = (a, b) if a.param.constraints.noalias else (b, a)
-                self.guard(ok, self.failure("noalias", v, other))
+            if self.ordered is None or a.param.constraints.noalias or b.param.constraints.noalias:
+                v, other = (b, a) if b.param.constraints.noalias else (a, b)
+                self.guard(ok, self.failure("memory", v, other))
             else:
                 apart.append(ok)
         return self.all(apart)
@@ -375,7 +386,7 @@ def _message(interface: Interface, kind: str, v: ViewText, more=None) -> str:
         case "distinct":
             wanted, came = "a writable array whose elements are distinct memory", "one that overlaps itself"
         case _:
-            wanted, came = "memory of its own (noalias)", f"memory that overlaps '{more.param.name}'"
+            wanted, came = "memory of its own", f"memory that overlaps '{more.param.name}'"
     return str(interface.mismatch(p, wanted, came))
 
 

@@ -71,7 +71,8 @@ def test_read_only_stays_read_only():
     assert not as_array(memoryview(bytes(8))).flags.writeable
 
 
-@pytest.mark.parametrize("obj", [[1.0], (1.0,), 3, 2.5, "text", None, np.float32(1), object(), Cuda(), OnDevice(np.zeros(3)), 1j])
+@pytest.mark.parametrize("obj", [[1.0], (1.0,), 3, 2.5, "text", None, np.float32(1), object(), Cuda(), OnDevice(np.zeros(3)), 1j,
+                                 np.ma.zeros(3)])
 def test_what_is_no_array(obj):
     with pytest.raises(NotAnArray):
         as_array(obj)

@@ -102,6 +102,30 @@ def test_overlap_has_the_language_s_answer():
     assert base.tolist() == [*range(1, 100), 99]
 
 
+def test_a_kernel_that_does_not_compile_says_why():
+    @intent.kernel
+    def broken(x: kernels.I.InOut[kernels.I.f32, ("N",)]):
+        x[:] = x[:] + nothing_such
+
+    @numba.njit
+    def run(x):
+        broken(x)
+    with pytest.raises(numba.TypingError, match="nothing_such"):
+        run(np.zeros(3, "f4"))
+
+
+def test_views_that_must_not_overlap():
+    @numba.njit
+    def run(a, b, c):
+        kernels.constrained(a, b, c)
+    block = np.zeros((3, 8), "f4")
+    run(block[:, :4], block[:, 4:], np.zeros((3, 8), "f4")[:, :4])
+    with pytest.raises(intent.CallError, match="'c': expected memory of its own"):
+        run(np.zeros((3, 4), "f4"), block[:, :4], block[:, 4:])
+    with pytest.raises(intent.CallError, match="stride 1 on axis 1"):
+        run(block[:, ::2], block[:, :4], np.zeros((3, 8), "f4")[:, :4])
+
+
 def test_kernels_as_arguments(x):
     @numba.njit
     def apply(kernel, x):
