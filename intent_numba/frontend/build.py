@@ -13,7 +13,7 @@ from ..kir import Value
 from ..language.operation import Operation
 from ..typing.binding import Default, bind
 from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
-from ..typing.operations import BINARY, INPLACE, UNARY
+from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
 from . import build_index, build_pointwise, build_structured
@@ -156,7 +156,7 @@ class FunctionBuilder(ControlBuilder):
             return power(self.e, a, b)
         if kind == "add" and isinstance(a, tuple):
             return a + b
-        return elementwise(self.e, kind, (a, b), kind)
+        return elementwise(self.e, kind, (a, b), SYMBOL.get(kind, kind))
 
     def unary(self, fn, a):
         if fn is operator.not_:

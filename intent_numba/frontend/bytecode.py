@@ -19,6 +19,13 @@ class _ColumnInterpreter(interpreter.Interpreter):
     """Gives every statement the position that PEP 657 records for its instruction (Python 3.11 and later)."""
     _positions = None
 
+    def _remove_unused_temporaries(self):
+        """Only drop unused temporaries. Numba also merges ``$t = a * b; p = $t``, which loses later uses of $t (a walrus) and
+        the difference between an expression and a name."""
+        unused = self.assigner.unused_dests
+        self.current_block.body = [s for s in self.current_block.body
+                                   if not (isinstance(s, ir.Assign) and s.target.is_temp and s.target.name in unused)]
+
     def _dispatch(self, inst, kws):
         if self._positions is None:
             code = self.func_id.code

@@ -275,11 +275,15 @@ def _mismatch(func_ir, inferer, cause: Mismatch, where):
                     culprit = next(v for v, t in kinds if t == cause.second)
                     plain = inst.target.unversioned_name
                     label = "the value" if plain.startswith("$") else repr(plain)
-                    definition = func_ir._definitions[culprit.name]
-                    loc = kir_loc(definition[0].loc) if definition and definition[0] is not None else where
+                    definition = _definition(func_ir, culprit.name)
+                    loc = kir_loc(definition.loc) if definition is not None else where
                     return IntentTypeError, diagnostic(loc, f"{label} must keep one schema: {cause.message}", cause.hint)
     return IntentTypeError, diagnostic(where, f"a name must keep one schema: {cause.message}", cause.hint)
 
 
-def view_type(annotation: ViewAnnotation) -> View:
-    return View(annotation.dtype.name, len(annotation.shape), annotation.access)
+def _definition(func_ir, name: str):
+    """The expression that made a variable, through copies."""
+    found = func_ir._definitions.get(name, ())
+    while len(found) == 1 and isinstance(found[0], ir.Var):
+        found = func_ir._definitions.get(found[0].name, ())
+    return found[0] if found else None

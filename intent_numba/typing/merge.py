@@ -4,7 +4,7 @@ from __future__ import annotations
 from numba.core import types
 
 from .policy import literal_problem
-from .types import BOOL, Domain, Lit, NamedFloat, Record, Scalar, Weak, is_product, is_tuple, items_of, product_of
+from .types import BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Weak, is_product, is_tuple, items_of, product_of
 
 
 def merge(a, b):
@@ -13,6 +13,9 @@ def merge(a, b):
         return a
     if is_product(a) and is_product(b):
         return _products(a, b)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, MergedFloat):
+            return _merged(x, y)
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Lit):
             return _literal(x, y)
@@ -37,6 +40,14 @@ def _products(a, b):
     return product_of(a, parts) if not is_tuple(a) else types.Tuple(tuple(parts))
 
 
+def _merged(x: MergedFloat, y):
+    if isinstance(y, MergedFloat) or isinstance(y, Lit) and type(y.value) is float:
+        return MergedFloat(min(x.value, y.value, key=repr))
+    if isinstance(y, (Scalar, NamedFloat)):
+        return None if literal_problem(x.value, y.dt) else Scalar(y.dt)
+    return None
+
+
 def _literal(x: Lit, y):
     if isinstance(y, (Scalar, NamedFloat)):
         return None if literal_problem(x.value, y.dt) else Scalar(y.dt)
@@ -49,7 +60,7 @@ def _literal(x: Lit, y):
             case int():
                 return Weak(min(x.value, y.value))
             case float():
-                return Scalar("f64")
+                return MergedFloat(min(x.value, y.value, key=repr))
     return None
 
 

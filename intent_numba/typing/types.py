@@ -81,6 +81,10 @@ class NamedFloat(IntentType):
         return "f64"
 
 
+class MergedFloat(NamedFloat):
+    """Float literals that control flow merged: f64, unless a dtype of the same merge claims them."""
+
+
 class Weak(IntentType):
     """A run-time integer that came from literals only: 64 bits, signed; index to index and i64 to i64. ``value`` is the least
     of its literals, for messages."""
