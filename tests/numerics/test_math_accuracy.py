@@ -133,6 +133,17 @@ def test_narrow_floats_round_the_f32_function(kind, dt):
     assert np.array_equal(got.array, expected, equal_nan=True)
 
 
+@pytest.mark.parametrize("kind", ["sin", "cos"])
+def test_angles_next_to_multiples_of_a_quarter_turn(kind, rng):
+    """The f64 numbers nearest to k pi/2, and 6381956970095103 2^797, the nearest of all to a multiple."""
+    with mpmath.workprec(1200):
+        x = [float(mpmath.pi / 2 * k) for k in [*range(1, 200), *(int(v) for v in np.exp(rng.uniform(5, 40, 300)))]]
+    x = np.array(x + [6381956970095103.0 * 2.0 ** 797])
+    assert worst_f64(kind, EXACT[kind], x)[0] <= 1.0
+    single = x[:-1].astype(np.float32)
+    assert errors_f32(run(kind, "f32", single), ORACLE[kind](single.astype(np.float64))).max() <= 1.0
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["exp", "exp2", "log", "log1p", "tanh", "sigmoid", "rsqrt", "sin", "cos", "asin", "erf", "erfc", "i0"])
 def test_every_f32_number(kind):
