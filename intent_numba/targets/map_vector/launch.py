@@ -58,7 +58,6 @@ class _Host:
 
     def __init__(self, program: Program, symbol: str, module: Module, layout: Layout, env: Env):
         self.program, self.symbol, self.module, self.layout, self.env = program, symbol, module, layout, env
-        self.seen: set[str] = set()
         self.count = 0
 
     def statement(self, s) -> None:
@@ -71,22 +70,24 @@ class _Host:
     # --- workspace ---
 
     def prepare(self, names) -> None:
-        """Memory for the workspaces that are mentioned for the first time."""
+        """Memory for the workspaces a stage mentions, where they have none: an earlier mention may stand in a branch not taken."""
         for r in self.program.resources:
-            if r.kind == "workspace" and r.name in names and r.name not in self.seen:
-                self.seen.add(r.name)
+            if r.kind == "workspace" and r.name in names:
                 self.allocate(r)
 
     def allocate(self, r: Resource) -> None:
+        """A workspace whose size depends on a cell may come back in a loop with another size, and is a new value then."""
         env, o, fn, layout = self.env, self.env.o, self.env.fn, self.layout
-        raw_slot = env.slot_pointer(layout.raw[r.name])
+        raw_slot, bytes_slot = env.slot_pointer(layout.raw[r.name]), env.slot_pointer(layout.bytes[r.name])
+        missing = fn.ins(f"icmp eq ptr {fn.ins(f'load ptr, ptr {raw_slot}')}, null")
+        size = index(BYTES[r.dt])
+        for e in r.shape:
+            size = o.mul(size, env.extent(e))
         if any(s.startswith("%") for e in r.shape for s in e.symbols):
-            self.free(r.name)                                # a loop may come here again with another size
-        old = fn.ins(f"load ptr, ptr {raw_slot}")
-        with fn.if_(fn.ins(f"icmp eq ptr {old}, null")), env.scope():
-            size = index(BYTES[r.dt])
-            for e in r.shape:
-                size = o.mul(size, env.extent(e))
+            grown = fn.ins(f"icmp sgt i64 {size.text}, {fn.ins(f'load i64, ptr {bytes_slot}')}")
+            missing = fn.ins(f"or i1 {missing}, {grown}")
+        with fn.if_(missing), env.scope():
+            self.free(r.name)
             raw = fn.call("ptr", self.module.declare("ptr", "malloc", "i64"), [("i64", o.add(size, index(128)).text)])
             fine = fn.fresh_label("allocated")
             fn.cond_br(fn.ins(f"icmp eq ptr {raw}, null"), "failed", fine)
@@ -94,6 +95,7 @@ class _Host:
             up = fn.ins(f"add i64 {fn.ins(f'ptrtoint ptr {raw} to i64')}, 63")
             aligned = fn.ins(f"and i64 {up}, -64")
             fn.do(f"store ptr {raw}, ptr {raw_slot}")
+            fn.do(f"store i64 {size.text}, ptr {bytes_slot}")
             fn.do(f"store i64 {aligned}, ptr {env.slot_pointer(layout.pointers[r.name])}")
 
     def free(self, name: str) -> None:

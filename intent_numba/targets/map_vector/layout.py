@@ -12,13 +12,14 @@ from ...task.program import Program
 
 @dataclass
 class Layout:
-    """Slot numbers. ``extents[view, axis]``, ``strides[view, axis]``; a workspace has its aligned pointer in ``pointers`` and what
-    malloc gave in ``raw``."""
+    """Slot numbers. ``extents[view, axis]``, ``strides[view, axis]``; a workspace has its aligned pointer in ``pointers``, what
+    malloc gave in ``raw`` and how much was asked for in ``bytes``."""
     pointers: dict[str, int] = field(default_factory=dict)
     extents: dict[tuple[str, int], int] = field(default_factory=dict)
     strides: dict[tuple[str, int], int] = field(default_factory=dict)
     scalars: dict[str, int] = field(default_factory=dict)
     raw: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
     cells: dict[str, int] = field(default_factory=dict)
     arguments: int = 0
     error: int = 0
@@ -41,8 +42,8 @@ def frame_layout(program: Program) -> Layout:
     layout.arguments = slot
     for r in program.resources:
         if r.kind == "workspace":
-            layout.pointers[r.name], layout.raw[r.name] = slot, slot + 1
-            slot += 2
+            layout.pointers[r.name], layout.raw[r.name], layout.bytes[r.name] = slot, slot + 1, slot + 2
+            slot += 3
         else:
             layout.cells[r.name] = slot
             slot += 1
