@@ -159,11 +159,11 @@ def program(source, alias=frozenset()):
 def both(source, *args, alias=frozenset()):
     """The arguments after the reference and after the task program."""
     kernel, p = program(source, alias)
-    one, two = [np.copy(a) for a in args], [np.copy(a) for a in args]
+    one, two = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in "12")
     reference.run(kernel, one)
     run_program(p, two)
     for a, b in zip(one, two):
-        assert a.tobytes() == b.tobytes()
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
     return one
 
 
