@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..kir import Buffer, Op, Scalar, Tensor, Value, View, walk
+from ..kir import Buffer, Op, Scalar, Tensor, Value, walk
 from ..kir.ops import CONTROL, ELEMENTWISE, SHAPING
 
 COST = {"exp": 12, "exp2": 10, "log": 18, "log1p": 24, "lgamma": 80, "sin": 40, "cos": 40, "asin": 30, "tanh": 16, "erf": 24,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..kir import Extent, Op, Region, Scalar, Tensor, Value, View
+from ..kir import Extent, Op, Region, Scalar, Value, View
 from ..kir.ops import FIXED_ORDER
 from ..kir.types import is_float
 from ..task import (Axis, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan, Stage, Stmt,
@@ -216,7 +216,8 @@ class Lowering:
         names = tuple(self.produce(r, held) for r in op.results)
         at = self.nodes(held)
         if scan:
-            sink = Scan(names, at, own[ax], kind, form, values, op.attrs.get("inclusive", True), op.attrs.get("reverse", False), ids, combine)
+            inclusive, reverse = op.attrs.get("inclusive", True), op.attrs.get("reverse", False)
+            sink = Scan(names, at, own[ax], kind, form, values, inclusive, reverse, ids, combine)
         else:
             sink = Reduce(names, at, own[ax], kind, form, values, ids, combine)
         self.use(sink, par, own, (own[ax],), names, pos, ctx, trace)

@@ -49,16 +49,19 @@ def show_sink(s) -> str:
         case Store():
             return f"store {s.resource}[{_list(s.coords)}] = {show(s.value)}" + (f" where {show(s.valid)}" if s.valid is not None else "")
         case Reduce():
-            ids = f" identity ({_list(s.identities)})" if s.identities else ""
-            return f"reduce.{s.kind}.{s.form} {', '.join(s.targets)}[{_list(s.coords)}] over {s.axis} of ({_list(s.values)}){ids}{_combine(s.combine)}"
+            return f"reduce.{s.kind}.{s.form} {_over(s)}"
         case Scan():
-            ids = f" identity ({_list(s.identities)})" if s.identities else ""
             how = ("inclusive" if s.inclusive else "exclusive") + (" reverse" if s.reverse else "")
-            return f"scan.{s.kind}.{s.form} {how} {', '.join(s.targets)}[{_list(s.coords)}] over {s.axis} of ({_list(s.values)}){ids}{_combine(s.combine)}"
+            return f"scan.{s.kind}.{s.form} {how} {_over(s)}"
         case Contract():
             out = f"contract {s.target}[{_list(s.coords)}] over {', '.join(s.axes)} of {show(s.a)} * {show(s.b)}"
             out += f" m({', '.join(s.m_axes)}) n({', '.join(s.n_axes)})" + (f" batch({', '.join(s.batch_axes)})" if s.batch_axes else "")
             return out + ("" if s.keep else " dropped") + "".join(f" epilogue {show_sink(e)}" for e in s.epilogue)
+
+
+def _over(s) -> str:
+    ids = f" identity ({_list(s.identities)})" if s.identities else ""
+    return f"{', '.join(s.targets)}[{_list(s.coords)}] over {s.axis} of ({_list(s.values)}){ids}{_combine(s.combine)}"
 
 
 def _combine(c: Combine | None) -> str:

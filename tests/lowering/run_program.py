@@ -83,7 +83,8 @@ class Machine:
     def phase(self, ph: Phase):
         sizes = [self.extent(a.extent) for a in ph.loops]
         n = len(sizes)
-        grid = {a.name: np.arange(size).reshape([-1 if i == j else 1 for j in range(n)]) for i, (a, size) in enumerate(zip(ph.loops, sizes))}
+        grid = {a.name: np.arange(size).reshape([-1 if i == j else 1 for j in range(n)])
+                for i, (a, size) in enumerate(zip(ph.loops, sizes))}
         full = lambda x: np.broadcast_to(x, sizes)      # noqa: E731
         axis = {a.name: i for i, a in enumerate(ph.loops)}
         for s in ph.sinks:

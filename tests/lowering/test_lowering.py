@@ -288,7 +288,7 @@ def test_whole_arg_and_generic_reductions_are_split_too(n):
 
 
 def test_a_value_nobody_uses_is_not_computed():
-    dead = COPY.replace("  write", "  %3 = add %2, %2 : tensor<f32, [N]>\n  write").replace("%a: view<f32, [N], in>", "%a: view<f32, [N], inout>")
+    dead = COPY.replace("  write", "  %3 = add %2, %2 : tensor<f32, [N]>\n  write").replace("[N], in>", "[N], inout>")
     kernel, p = program(dead)
     assert len(stages(p)) == 1
 
