@@ -9,8 +9,11 @@ saturates and NaN becomes 0.
 """
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
+from .. import math
 from ..kir.types import BITS, SIGNED, int_range, is_float, is_int
 from . import exact
 from .formats import FORMATS, decode, encode, largest_finite, round_to
@@ -37,7 +40,24 @@ class Typed:
 
 
 def constant(value, dt: str) -> np.ndarray:
-    """A Python number as a 0-d array of ``dt``: integers wrap, floats round."""
+    """A Python number as a read-only 0-d array of ``dt``: integers wrap, floats round."""
+    if isinstance(value, float) and value == 0:
+        return _new_constant(value, dt)  # equal keys: the cache would mix up the zeros
+    return _constant(value, dt)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _constant(value, dt: str) -> np.ndarray:
+    return _new_constant(value, dt)
+
+
+def _new_constant(value, dt: str) -> np.ndarray:
+    array = np.array(_make_constant(value, dt))
+    array.flags.writeable = False
+    return array
+
+
+def _make_constant(value, dt: str) -> np.ndarray:
     if is_int(dt):
         value = int(value) & (1 << BITS[dt]) - 1
         return np.asarray(value, np.uint64).astype(NUMPY[dt])
@@ -88,6 +108,11 @@ def to_bits(a: np.ndarray, dt: str) -> np.ndarray:
 def from_bits(bits: np.ndarray, dt: str) -> np.ndarray:
     """The held values of storage bits."""
     return decode(bits, dt) if dt in FORMATS else bits.view(NUMPY[dt])
+
+
+@lru_cache(maxsize=256, typed=True)
+def _table(values: tuple, dt: str) -> np.ndarray:
+    return np.array([_make_constant(v, dt) for v in values], NUMPY[dt])
 
 
 class Operations:
@@ -211,7 +236,7 @@ class Operations:
         return Typed(dt, from_bits(to_bits(a.array, a.dt), dt))
 
     def table(self, values, dt: str, index):
-        items = np.array([constant(v, dt) for v in values], NUMPY[dt])
+        items = _table(tuple(values), dt)
         return Typed(dt, items[np.clip(index.array.astype(np.int64), 0, len(items) - 1)])
 
     # integer division and power
@@ -290,8 +315,7 @@ def evaluate(kind: str, args, dt: str, approximate: bool = False, ftz: bool = Fa
 
 
 def _program(kind: str, dt: str):
-    from .. import math
-    program = math.program(kind, dt) if hasattr(math, "program") else None
+    program = math.program(kind, dt)
     if program is None:
         raise MissingProgram(f"math has no program for {kind} on {dt}")
     return program

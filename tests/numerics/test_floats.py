@@ -191,3 +191,21 @@ def test_narrow_patterns_are_what_they_say():
         for p in (0, 1, 0x38, 0x7F if dt.startswith("f8") else 0x7FFF):
             negative, want = value_of(p, dt)
             assert agrees(from_bits([p], dt).astype(np.float64)[0], want, negative)
+
+
+@pytest.mark.parametrize("dt", FLOATS)
+def test_one_element_is_as_good_as_many(dt, rng):
+    """The reference has a road of its own for the fma of scalars."""
+    from intent_numba.reference.exact import fma
+    from intent_numba.reference.operations import NUMPY
+    tiny, top = (math.ldexp(1.0, -1074), 1.7e308) if dt == "f64" else (math.ldexp(1.0, -149), 3.3e38)
+    limits = np.array([0.0, -0.0, tiny, -tiny, top, -top, 1.0, math.inf, -math.inf, math.nan])
+    with np.errstate(all="ignore"):
+        special = np.stack([g.ravel() for g in np.meshgrid(limits, limits, limits)])
+        a, b, c = (np.concatenate([s.astype(ARRAYS[dt]), sample(dt, rng, 300)]).astype(NUMPY[dt]) for s in special)
+        c[1000::2] = -(a * b)[1000::2]
+        c = c.astype(ARRAYS[dt]).astype(NUMPY[dt])
+        many = fma(a, b, c, dt)
+        one = [fma(x, y, z, dt) for x, y, z in zip(a, b, c)]
+    for x, y, z, m, o in zip(a, b, c, many, one):
+        assert o.dtype == many.dtype and (np.isnan(m) and np.isnan(o) or m == o and np.signbit(m) == np.signbit(o)), (x, y, z, m, o)
