@@ -38,7 +38,9 @@ class Tile:
 
 class Env:
     """``private``: resources of one task. ``varying``: resources private to a task whose contents differ between lanes. ``width``: lanes when the lane axis is a task
-    axis (0: scalars at statement level)."""
+    axis (0: scalars at statement level). ``tiles``: whether a phase may run its loops in tiles of lanes; a work-item cannot."""
+
+    tiles = True
 
     def __init__(self, program: Program, layout: Layout, fn: Function, arguments: str, frame: str, width: int = 0):
         self.program, self.graph, self.layout, self.fn, self.width = program, program.graph, layout, fn, width

@@ -52,7 +52,7 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     o = env.o
     structured = next((s for s in sinks if not isinstance(s, Store)), None)
     reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
-    lane = None if env.tile else lane_loop(loops, sinks, env.private)
+    lane = None if env.tile or not env.tiles else lane_loop(loops, sinks, env.private)
     free = [a for a in loops if a.name not in reduced and a.name != lane]
     free += [a for a in loops if a.name == lane and a.name not in reduced]
     by_name = {a.name: a for a in loops}
