@@ -10,6 +10,12 @@ from ..llvm.values import Val
 from .env import ONE, ZERO, Env
 from .expr import value
 from .phases import phase
+from .plan import sink_roots, walk_nodes
+
+LIGHT = 24
+"""Nodes of a branch that is run under its mask without asking whether a lane wants it."""
+HEAVY = {"exp", "exp2", "log", "log1p", "lgamma", "sin", "asin", "cos", "tanh", "erf", "erfc", "i0", "sigmoid", "pow", "power", "div", "sqrt", "rsqrt",
+         "floordiv", "mod", "remainder", "floor_divide", "call"}
 
 
 def run(env: Env, body, extra=None) -> None:
@@ -52,11 +58,29 @@ def _if(env: Env, s: If, extra) -> None:
                     run(env, s.orelse, extra)
             return
         live = env.live()
-        sides = ((s.then, o.and_(live, cond)), (s.orelse, o.and_(live, o.not_(cond))))
-        for body, mask in sides:
-            if body:
-                with env.fn.if_(o.any(mask).text), env.masked(mask):
+        sides = [(body, mask) for body, mask in ((s.then, o.and_(live, cond)), (s.orelse, o.and_(live, o.not_(cond)))) if _does(body)]
+        if all(_light(env, body) for body, _ in sides):
+            for (body, _), kept in zip(sides, [env.keep(mask) for _, mask in sides]):
+                with env.masked(kept):
                     run(env, body, extra)
+            return
+        for (body, mask), kept in zip(sides, [env.keep(mask) for _, mask in sides]):
+            with env.fn.if_(o.any(mask).text), env.masked(kept):
+                run(env, body, extra)
+
+
+def _does(body) -> bool:
+    return any(not isinstance(s, If) or _does(s.then) or _does(s.orelse) for s in body)
+
+
+def _light(env: Env, body) -> bool:
+    """Whether running a side for nothing costs less than asking: few operations, all on private values."""
+    if not all(isinstance(s, Phase) and not s.loops for s in body):
+        return False
+    sinks = [k for s in body for k in s.sinks]
+    nodes = list(walk_nodes(*(r for k in sinks for r in sink_roots(k))))
+    private = {k.resource for k in sinks} | {n.attr for n in nodes if n.op in ("load", "gload")} <= env.private
+    return private and len(nodes) <= LIGHT and not any(n.op in HEAVY for n in nodes) and not any(map(env.varies, (c for k in sinks for c in k.coords)))
 
 
 def _for(env: Env, s: For, extra) -> None:
@@ -87,18 +111,19 @@ def _for(env: Env, s: For, extra) -> None:
 def _for_lanes(env: Env, s: For, begin: Val, step: Val, n: Val, extra) -> None:
     o = env.o
     n = env.wide(n)
-    start = o.and_(env.live(), o.gt(n, ZERO))
-    with env.fn.if_(o.any(start).text), env.scope():
+    mask = o.and_(env.live(), o.gt(n, ZERO))
+    start = env.keep(mask)
+    with env.fn.if_(o.any(mask).text), env.scope():
         with env.fn.repeat([("i64", "0"), (start.type, start.text)]) as lp:
-            i, alive = Val("index", lp.carried[0]), Val("bool", lp.carried[1], env.width)
-            with env.masked(alive):
+            i, inside = Val("index", lp.carried[0]), Val("i32", lp.carried[1], env.width)
+            with env.masked(inside):
                 assign(env, s.var, o.add(begin, o.mul(i, step)))
                 run(env, s.body, extra)
             following = o.add(i, ONE)
-            alive = o.and_(alive, o.lt(following, n))
+            alive = o.and_(env.kept(inside), o.lt(following, n))
             if s.stop is not None:
                 alive = o.and_(alive, o.not_(env.load_cell(s.stop, "bool")))
-            lp.next[:] = [following.text, alive.text]
+            lp.next[:] = [following.text, env.keep(alive).text]
             lp.again = o.any(alive).text
 
 
@@ -109,11 +134,11 @@ def _loop(env: Env, s: Loop, extra) -> None:
             run(env, s.body, extra)
             lp.again = env.load_cell(s.again, "bool").text
         return
-    start = env.live()
+    start = env.keep(env.live())
     with env.fn.repeat([(start.type, start.text)]) as lp:
-        alive = Val("bool", lp.carried[0], env.width)
-        with env.masked(alive):
+        inside = Val("i32", lp.carried[0], env.width)
+        with env.masked(inside):
             run(env, s.body, extra)
-        alive = o.and_(alive, env.load_cell(s.again, "bool"))
-        lp.next[0] = alive.text
+        alive = o.and_(env.kept(inside), env.load_cell(s.again, "bool"))
+        lp.next[0] = env.keep(alive).text
         lp.again = o.any(alive).text

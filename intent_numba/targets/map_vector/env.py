@@ -48,7 +48,7 @@ class Env:
         self.o = Ops(fn)
         self.axes: dict[str, Val] = {}
         self.tile: Tile | None = None
-        self.mask: Val | None = None
+        self._mask: Val | None = None
         self.storage: dict = {}
         self.varying: frozenset[str] = frozenset()
         self.private: frozenset[str] = frozenset()
@@ -107,12 +107,12 @@ class Env:
         self.tile = old
 
     @contextmanager
-    def masked(self, mask: Val | None):
-        """Only the lanes of ``mask`` act, and a scope."""
-        old, self.mask = self.mask, mask
+    def masked(self, kept: Val):
+        """Only the lanes of a mask act, and a scope. ``kept`` comes from ``keep``."""
+        old, self._mask = self._mask, kept
         with self.scope():
             yield
-        self.mask = old
+        self._mask = old
 
     # --- lanes ---
 
@@ -129,16 +129,37 @@ class Env:
         missing = self.fn.ins(f"trunc i64 {o.sub(index(width), count).text} to i{width}")
         return Tile(axis, base, width, count, full, self.fn.ins(f"lshr i{width} -1, {missing}"), descends)
 
+    # A vector of i1 is a comparison's result while it stays in the comparison's block; across blocks it would be packed into
+    # bytes and unpacked at every use. Masks therefore live as vectors of i32 and become i1 by a comparison where they are used.
+
+    def keep(self, mask: Val) -> Val:
+        """A mask in the form that survives a block."""
+        return Val("i32", self.fn.ins(f"sext {mask.type} {mask.text} to <{mask.lanes} x i32>"), mask.lanes)
+
+    def kept(self, mask: Val) -> Val:
+        """A mask from its surviving form."""
+        return self.o.lt(mask, self.o.const(0, "i32", mask.lanes))
+
+    @property
+    def mask(self) -> Val | None:
+        """Lanes that control flow has left on, None if it has not switched any off."""
+        return None if self._mask is None else self.kept(self._mask)
+
     def live(self) -> Val:
         """Bool vector: lanes that exist and that control flow has not switched off."""
-        return self.mask if self.mask is not None else self.existing()
+        return self.existing() if self._mask is None else self.kept(self._mask)
 
     def existing(self) -> Val:
-        def make():
-            lanes = self.tile.width
-            count = Val("i32", self.fn.ins(f"trunc i64 {self.tile.count.text} to i32"))
-            return self.o.lt(self.o.iota(lanes, "i32"), self.o.splat(count, lanes))
-        return self.once(("existing", self.tile.base.text), make)
+        lanes = self.tile.width
+        return self.o.lt(self.o.iota(lanes, "i32"), self.once(("count", self.tile.base.text), self._count))
+
+    def prepare_masks(self) -> None:
+        """Called in a tile's first block if masks will be wanted."""
+        self.remember(("count", self.tile.base.text), self._count())
+
+    def _count(self) -> Val:
+        count = Val("i32", self.fn.ins(f"trunc i64 {self.tile.count.text} to i32"))
+        return self.o.splat(count, self.tile.width)
 
     def bits(self, mask: Val | None) -> str:
         """Lanes that act, as an integer: those of ``mask`` (which includes existence) or all that exist."""
@@ -153,6 +174,9 @@ class Env:
             return x
         if x.text[0] != "%":
             return self.o.splat(x, lanes)
+        if x.dt == "bool":                                   # as a comparison, which is what masks are made of
+            word = Val("i32", self.fn.ins(f"sext i1 {x.text} to i32"))
+            return self.kept(self.o.splat(word, lanes))
         return self.once(("splat", x.text, lanes), lambda: self.o.splat(x, lanes))
 
     # --- launch frame ---

@@ -55,6 +55,9 @@ def _compute(env: Env, n: Node) -> Val:
     args = [env.known(id(a)) for a in n.args]
     if any(a.lanes == env.lanes for a in args):
         args = [env.wide(a) for a in args]
+    if n.op in ("eq", "ne") and args[0].dt == "bool":        # as logic, which masks can be
+        different = o.xor(*args)
+        return different if n.op == "ne" else o.not_(different)
     return o.elementwise(n.op, args, n.dt, n.attr)
 
 

@@ -143,12 +143,12 @@ def _nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
 def _ragged(env: Env, axis: Axis, n, inner, lane, written, leaf) -> None:
     """A loop whose extent differs between lanes: it runs while a lane has elements left. Nothing is hoisted out of it."""
     o = env.o
-    live = env.live()
+    start = env.keep(env.live())
     with env.fn.repeat([("i64", "0")]) as lp:
         i = _index(lp, lp.carried[0])
-        mask = o.and_(live, o.lt(i, n))
-        some = o.any(mask)
-        with env.fn.if_(some.text), env.masked(mask), env.bound(axis.name, i):
+        mask = o.and_(env.kept(start), o.lt(i, n))
+        some, kept = o.any(mask), env.keep(mask)
+        with env.fn.if_(some.text), env.masked(kept), env.bound(axis.name, i):
             _nest(env, inner, lane, (), written, leaf)
         lp.next[0] = o.add(i, o.const(1, "index")).text
         lp.again = some.text

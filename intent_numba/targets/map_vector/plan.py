@@ -34,7 +34,7 @@ def plan_lanes(program: Program, stage: Stage) -> StagePlan:
     if lane is None:
         return StagePlan(stage.tasks)
     order = tuple(a for a in stage.tasks if a.name != lane) + tuple(a for a in stage.tasks if a.name == lane)
-    width = PHASE_LANES if stage.kind == "phases" else _point_width(stage)
+    width = _point_width(stage) if runs_points(stage) else PHASE_LANES
     return StagePlan(order, lane, width, varying_resources(program, stage, lane))
 
 
@@ -42,7 +42,7 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
     if not stage.tasks:
         return None
     last = stage.tasks[-1].name
-    if stage.kind == "point":
+    if runs_points(stage):
         return last
     phases = list(walk_phases(stage.body))
     votes = Counter()
@@ -58,6 +58,34 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
         return best_task
     best_loop = max(votes[a] for a in loops)
     return best_task if votes[best_task] > best_loop else None
+
+
+def runs_points(stage: Stage) -> bool:
+    """Whether the work is scalars in ordered loops: nothing inside a task to vectorise along. Phases with loops of their own then only
+    fill or empty a buffer, at a lesser depth."""
+    if stage.kind == "point":
+        return True
+    scalars, loops = _depths(stage.body, 0)
+    return 0 < scalars >= loops
+
+
+def _depths(body, around: int) -> tuple[int, int]:
+    """The deepest nesting of phases without loops, and of phases with loops (their own count)."""
+    scalars = loops = 0
+    for s in body:
+        match s:
+            case Phase(loops=()):
+                scalars = max(scalars, around)
+            case Phase():
+                loops = max(loops, around + len(s.loops))
+            case For() | Loop():
+                a, b = _depths(s.body, around + 1)
+                scalars, loops = max(scalars, a), max(loops, b)
+            case If():
+                for side in (s.then, s.orelse):
+                    a, b = _depths(side, around)
+                    scalars, loops = max(scalars, a), max(loops, b)
+    return scalars, loops
 
 
 def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:

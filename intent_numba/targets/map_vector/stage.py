@@ -173,4 +173,5 @@ def _row(env: Env, stage: Stage, plan: StagePlan, axis: str, first: Val, end: Va
         return
     with fn.loop(first.text, end.text, plan.width) as lp:
         with env.tiled(env.make_tile(axis, Val("index", lp.index), end, plan.width)):
+            env.prepare_masks()
             control.run(env, stage.body)
