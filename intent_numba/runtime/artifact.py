@@ -5,7 +5,10 @@ comes back here.
 """
 from __future__ import annotations
 
+import numpy as np
+
 from . import binding, launch
+from .arrays import numpy_dtype
 from .driver import Build
 from .interface import Interface, arrange
 from .routes import Route
@@ -40,13 +43,12 @@ class Artifact:
 
         ``extents`` gives the shape names that only Outs have, such as ``{"P": 56}``.
         """
-        return self.prepare(*args, extents=extents, **kwargs).launch().result()
+        return self._run(arrange(self.interface, self.interface.inputs, args, kwargs), extents)
 
     def prepare(self, *args, outputs: tuple | None = None, extents: dict | None = None, **kwargs) -> "Prepared":
         """Check and bind arguments once, for any number of launches. ``args`` are the parameters that are not Outs;
         ``outputs`` the Outs in signature order, allocated with zeros if it is None."""
-        inputs = [p for p in self.interface.runtime if p.access != "out"]
-        values = arrange(self.interface, inputs, args, kwargs)
+        values = arrange(self.interface, self.interface.inputs, args, kwargs)
         outs = self.interface.outs
         if outputs is not None:
             outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
@@ -105,9 +107,33 @@ class Artifact:
             if form not in self._routes:
                 self._routes[form] = Route.of(self.interface.runtime, len(args), tuple(kwargs))
             if self._routes[form] is not None:
-                given = (*args, *kwargs.values())
-                return self._stub(*[given[i] for i in self._routes[form].order])
-        bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
+                return self._stub(*self._routes[form].order((*args, *kwargs.values())))
+        self._launch(self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None))
+
+    def _run(self, values: dict, extents: dict | None):
+        outs = self.interface.outs
+        if self._stub is not None and not extents and self._allocate_outs(values):
+            self._stub(*[values[p.name] for p in self.interface.runtime])
+            return unpack(tuple([values[p.name] for p in outs]))
+        bound = self._bind(values, extents)
+        self._launch(bound)
+        return unpack(tuple(bound.views[p.name] for p in outs))
+
+    def _allocate_outs(self, values: dict) -> bool:
+        """Add zeroed Outs to ``values``; False where the shapes do not follow plainly from the arguments."""
+        plan = self.interface.out_shapes
+        if plan is None:
+            return False
+        try:
+            for name, dtype, shape in plan:
+                values[name] = np.zeros([e if isinstance(e, int) else values[e[0]].shape[e[1]] for e in shape], numpy_dtype(dtype))
+        except (AttributeError, IndexError, TypeError):
+            for p in self.interface.outs:
+                values.pop(p.name, None)
+            return False
+        return True
+
+    def _launch(self, bound: binding.Bound) -> None:
         launch.run(self._entry(bound), bound, self.__name__)
         self._calls += 1
         if self._calls == _STUB_AFTER:

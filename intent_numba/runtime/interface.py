@@ -75,6 +75,22 @@ class Interface:
         return tuple(p for p in self.params if p.access == "out")
 
     @cached_property
+    def inputs(self) -> tuple[Parameter, ...]:
+        """What ``run`` takes: runtime parameters that are not Outs."""
+        return tuple(p for p in self.runtime if p.access != "out")
+
+    @cached_property
+    def out_shapes(self) -> tuple | None:
+        """(name, dtype, shape) of every Out, an extent being an integer or (input view, axis); None if some extent is neither."""
+        sources = {}
+        for p in self.inputs:
+            for axis, extent in enumerate(p.shape):
+                sources.setdefault(extent, (p.name, axis))
+        if any(isinstance(e, str) and e not in sources for p in self.outs for e in p.shape):
+            return None
+        return tuple((p.name, p.dt, tuple(e if isinstance(e, int) else sources[e] for e in p.shape)) for p in self.outs)
+
+    @cached_property
     def symbols(self) -> dict[str, tuple[str, int]]:
         """Shape name -> (view, axis) that first mentions it."""
         found: dict = {}

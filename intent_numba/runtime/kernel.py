@@ -53,15 +53,18 @@ class Kernel:
         route = self._routes.get(form)
         if route is not None:
             given = (*args, *kwargs.values())
-            stub = self._stubs.get((form, route.constexpr_key(given)))
+            try:
+                stub = self._stubs.get(route.key(form, given))
+            except TypeError:                                      # an unhashable Constexpr is for the slow path to refuse
+                stub = None
             if stub is not None:
-                return stub(*[given[i] for i in route.order])
+                return stub(*route.order(given))
         artifact, rest = self._specialise(self.interface.params, args, kwargs)
         artifact._launch_from_python(**rest)
         if artifact._stub is not None:
             route = self._routes.setdefault(form, Route.of(self.interface.params, len(args), tuple(kwargs)))
             if route is not None:
-                self._stubs[form, route.constexpr_key((*args, *kwargs.values()))] = artifact._stub
+                self._stubs[route.key(form, (*args, *kwargs.values()))] = artifact._stub
 
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
@@ -69,7 +72,7 @@ class Kernel:
         ``args`` are the other parameters in signature order; ``extents`` gives the shape names that only Outs have.
         """
         artifact, rest = self._specialise([p for p in self.interface.params if p.access != "out"], args, kwargs)
-        return artifact.run(extents=extents, **rest)
+        return artifact._run(rest, extents)
 
     def _specialise(self, params, args: tuple, kwargs: dict) -> tuple[Artifact, dict]:
         values = arrange(self.interface, params, args, kwargs)

@@ -1,14 +1,18 @@
 """Which native call does a keyword call, or one with Constexprs, amount to? Forms of calls are few, so each is worked out once."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 
 @dataclass(frozen=True)
 class Route:
-    """How calls of one form map to the native entry: which of the given values are Constexprs, and the order of the others."""
-    fixed: tuple[int, ...]
-    order: tuple[int, ...]
+    """How calls of one form (positional count, keyword names) map to the native entry. ``fixed`` takes the Constexprs out of the
+    given values, ``order`` the others in the entry's order; ``zeros``: a Constexpr is a float, so its zeros differ."""
+    fixed: Callable[[tuple], tuple]
+    order: Callable[[tuple], tuple]
+    zeros: bool
 
     @staticmethod
     def of(params, positional: int, keywords: tuple[str, ...]) -> "Route | None":
@@ -22,14 +26,20 @@ class Route:
             return None
         if any(p.name not in place for p in params if p.kind != "constexpr"):
             return None
-        return Route(tuple(place[p.name] for p in params if p.kind == "constexpr" and p.name in place),
-                    tuple(place[p.name] for p in params if p.kind != "constexpr"))
+        constexprs = [p for p in params if p.kind == "constexpr" and p.name in place]
+        return Route(_take([place[p.name] for p in constexprs]), _take([place[p.name] for p in params if p.kind != "constexpr"]),
+                     any(p.type is float for p in constexprs))
 
-    def constexpr_key(self, given: tuple) -> tuple | None:
-        """Distinguishes 0 from False and the two zeros, as specialisations do; None for what is no Constexpr value."""
-        try:
-            key = tuple([(type(v), v or repr(v)) for v in [given[i] for i in self.fixed]])
-            hash(key)
-        except (TypeError, ValueError):
-            return None
-        return key
+    def key(self, form: tuple, given: tuple) -> tuple:
+        """Names the specialisation: equal for equal Constexprs of equal types. May be unhashable when the call is wrong."""
+        fixed = self.fixed(given)
+        key = (form, fixed, *map(type, fixed))
+        return (*key, repr(fixed)) if self.zeros else key
+
+
+def _take(places: list[int]) -> Callable[[tuple], tuple]:
+    """A fast function from a tuple to the tuple of its items at ``places``."""
+    start = places[0] if places else 0
+    if places == list(range(start, start + len(places))):
+        return itemgetter(slice(start, start + len(places)))      # also what makes one item, or none, a tuple
+    return itemgetter(*places)

@@ -28,6 +28,18 @@ def test_positional_keyword_and_repeated_calls(x):
         assert np.array_equal(y, x * np.float32(n + 0.5))
 
 
+def test_run_keeps_its_errors_and_answers_once_the_native_entry_took_over(x):
+    for _ in range(40):
+        assert np.array_equal(kernels.scale.run(x, 3.0), x * 3)
+        assert np.array_equal(kernels.scale.run(s=3, x=x[::2, ::-1]), x[::2, ::-1] * 3)
+        assert kernels.fixed.run(np.ones((3, 5), "f4"))[0].tolist() == [1] * 5
+    for bad in (x.astype("f8"), x[0], None, [[1.0]], 3):
+        with pytest.raises(intent.CallError, match="'x'"):
+            kernels.scale.run(bad, 3.0)
+    with pytest.raises(intent.CallError, match="'s'"):
+        kernels.scale.run(x, "3")
+
+
 def test_run_allocates_and_returns(x):
     assert np.array_equal(kernels.scale.run(x, 3), x * 3)
     assert np.array_equal(kernels.scale.run(s=3, x=x), x * 3)
