@@ -13,7 +13,7 @@ from .driver import Build
 from .interface import Interface, arrange
 from .routes import Route
 
-_STUB_AFTER = 16
+_STUB_AFTER = 6
 """Calls before the stub is made: a program that calls once does not pay for it."""
 
 
