@@ -58,7 +58,7 @@ def _if(env: Env, s: If, extra) -> None:
                     run(env, s.orelse, extra)
             return
         live = env.live()
-        sides = [(body, mask) for body, mask in ((s.then, o.and_(live, cond)), (s.orelse, o.and_(live, o.not_(cond)))) if _does(body)]
+        sides = [(body, env.logic("and", live, mask)) for body, mask in ((s.then, cond), (s.orelse, env.logic("not", cond))) if _does(body)]
         if all(_light(env, body) for body, _ in sides):
             for (body, _), kept in zip(sides, [env.keep(mask) for _, mask in sides]):
                 with env.masked(kept):
@@ -111,7 +111,7 @@ def _for(env: Env, s: For, extra) -> None:
 def _for_lanes(env: Env, s: For, begin: Val, step: Val, n: Val, extra) -> None:
     o = env.o
     n = env.wide(n)
-    mask = o.and_(env.live(), o.gt(n, ZERO))
+    mask = env.logic("and", env.live(), o.gt(n, ZERO))
     start = env.keep(mask)
     with env.fn.if_(o.any(mask).text), env.scope():
         with env.fn.repeat([("i64", "0"), (start.type, start.text)]) as lp:
@@ -120,9 +120,9 @@ def _for_lanes(env: Env, s: For, begin: Val, step: Val, n: Val, extra) -> None:
                 assign(env, s.var, o.add(begin, o.mul(i, step)))
                 run(env, s.body, extra)
             following = o.add(i, ONE)
-            alive = o.and_(env.kept(inside), o.lt(following, n))
+            alive = env.logic("and", env.kept(inside), o.lt(following, n))
             if s.stop is not None:
-                alive = o.and_(alive, o.not_(env.load_cell(s.stop, "bool")))
+                alive = env.logic("and", alive, env.logic("not", env.load_cell(s.stop, "bool")))
             lp.next[:] = [following.text, env.keep(alive).text]
             lp.again = o.any(alive).text
 
@@ -139,6 +139,6 @@ def _loop(env: Env, s: Loop, extra) -> None:
         inside = Val("i32", lp.carried[0], env.width)
         with env.masked(inside):
             run(env, s.body, extra)
-        alive = o.and_(env.kept(inside), env.load_cell(s.again, "bool"))
+        alive = env.logic("and", env.kept(inside), env.load_cell(s.again, "bool"))
         lp.next[0] = env.keep(alive).text
         lp.again = o.any(alive).text

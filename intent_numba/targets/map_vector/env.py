@@ -56,6 +56,7 @@ class Env:
         self._scopes: list[dict] = [{}]
         self._varies: dict = {}
         self.reads_memo: dict = {}
+        self._words: set[str] = set()
         self._temps: dict = {}
         self._used: list = []
 
@@ -138,7 +139,22 @@ class Env:
 
     def kept(self, mask: Val) -> Val:
         """A mask from its surviving form."""
-        return self.o.lt(mask, self.o.const(0, "i32", mask.lanes))
+        return self.note_word(self.o.lt(mask, self.o.const(0, "i32", mask.lanes)))
+
+    def logic(self, kind: str, *args: Val) -> Val:
+        """and, or, xor, not of bool vectors. Where they come from comparisons of 32-bit numbers or wider they are combined as words: LLVM
+        would pack each operand into bytes first."""
+        name = {"and": "and_", "or": "or_", "not": "not_"}.get(kind, kind)
+        lanes = max(a.lanes for a in args)
+        if not lanes or not any(a.text in self._words for a in args):
+            return getattr(self.o, name)(*args)
+        words = [self.keep(self.o.splat(a, lanes)) for a in args]
+        return self.note_word(self.kept(getattr(self.o, name)(*words)))
+
+    def note_word(self, mask: Val) -> Val:
+        """Remember that a bool vector is the result of a comparison at least a word wide."""
+        self._words.add(mask.text)
+        return mask
 
     @property
     def mask(self) -> Val | None:
@@ -151,7 +167,7 @@ class Env:
 
     def existing(self) -> Val:
         lanes = self.tile.width
-        return self.o.lt(self.o.iota(lanes, "i32"), self.once(("count", self.tile.base.text), self._count))
+        return self.note_word(self.o.lt(self.o.iota(lanes, "i32"), self.once(("count", self.tile.base.text), self._count)))
 
     def prepare_masks(self) -> None:
         """Called in a tile's first block if masks will be wanted."""

@@ -1,10 +1,14 @@
 """Task program expressions as values: scalars where no lane differs, vectors of the current tile elsewhere."""
 from __future__ import annotations
 
+from ...kir.types import BITS
 from ...task.program import Node
 from ..llvm.values import REGISTER, Val
 from . import memory
 from .env import Env
+
+
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 
 
 def value(env: Env, root: Node) -> Val:
@@ -55,10 +59,15 @@ def _compute(env: Env, n: Node) -> Val:
     args = [env.known(id(a)) for a in n.args]
     if any(a.lanes == env.lanes for a in args):
         args = [env.wide(a) for a in args]
-    if n.op in ("eq", "ne") and args[0].dt == "bool":        # as logic, which masks can be
-        different = o.xor(*args)
-        return different if n.op == "ne" else o.not_(different)
-    return o.elementwise(n.op, args, n.dt, n.attr)
+    if args[0].dt == "bool" and n.op in ("and", "or", "xor", "not"):
+        return env.logic(n.op, *args)
+    if args[0].dt == "bool" and n.op in ("eq", "ne"):
+        different = env.logic("xor", *args)
+        return different if n.op == "ne" else env.logic("not", different)
+    x = o.elementwise(n.op, args, n.dt, n.attr)
+    if x.lanes and n.op in COMPARISONS and BITS[args[0].dt] >= 32:
+        env.note_word(x)
+    return x
 
 
 def _parameter(env: Env, n: Node) -> Val:

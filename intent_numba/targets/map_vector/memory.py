@@ -58,7 +58,7 @@ def guarded_load(env: Env, node: Node, value) -> Val:
             branch.orelse()
             branch.yields((x.type, o.splat(fill, lanes).text))
         return Val(node.dt, branch.results[0], lanes)
-    mask = o.and_(env.wide(valid), env.live())
+    mask = env.logic("and", env.wide(valid), env.live())
     line = linear_offset(env, st, coords) if not st.lanes else None
     if line is not None:
         x = _load_tile(env, st, coords, *line, mask)
@@ -79,7 +79,7 @@ def store(env: Env, name: str, coords, x: Val, valid: Val | None = None) -> None
         with env.fn.if_(valid.text), env.scope():
             o.store(x, element(env, st, coords))
         return None
-    mask = env.mask if valid is None else o.and_(env.live(), env.wide(valid))
+    mask = env.mask if valid is None else env.logic("and", env.live(), env.wide(valid))
     if any(map(env.varies, coords)):
         line = linear_offset(env, st, coords) if not st.lanes else None
         if line is not None:
@@ -88,7 +88,11 @@ def store(env: Env, name: str, coords, x: Val, valid: Val | None = None) -> None
     pointer = element(env, st, coords)
     if st.lanes:
         x = env.wide(x)
-        return o.store(x if mask is None else o.select(mask, x, o.load(x.dt, pointer, st.lanes)), pointer)
+        if mask is None or not st.resource.shape:
+            return o.store(x if mask is None else o.select(mask, x, o.load(x.dt, pointer, st.lanes)), pointer)
+        # Opaque to LLVM: it would make one masked store of this, which some machines run from microcode.
+        again = env.fn.ins(f'call ptr asm "", "=r,0"(ptr {pointer})')
+        return o.store(o.select(mask, x, o.load(x.dt, pointer, st.lanes)), again)
     if mask is None and not x.lanes:
         return o.store(x, pointer)
     if not st.resource.shape and not x.lanes and valid is None:      # a cell that is the same in all lanes

@@ -146,7 +146,7 @@ def _ragged(env: Env, axis: Axis, n, inner, lane, written, leaf) -> None:
     start = env.keep(env.live())
     with env.fn.repeat([("i64", "0")]) as lp:
         i = _index(lp, lp.carried[0])
-        mask = o.and_(env.kept(start), o.lt(i, n))
+        mask = env.logic("and", env.kept(start), o.lt(i, n))
         some, kept = o.any(mask), env.keep(mask)
         with env.fn.if_(some.text), env.masked(kept), env.bound(axis.name, i):
             _nest(env, inner, lane, (), written, leaf)
