@@ -16,7 +16,9 @@ from . import reductions as red
 from .env import ZERO, Env, Variable, index
 from .phases import groups, phase
 
-GROUP = 8
+GROUP = 16
+PITCH = LANES + 1
+"""Slots from tile to tile: at 32 the same slot of all tiles would fall into one set of the first cache."""
 
 
 def can_group(stage: Stage) -> bool:
@@ -139,7 +141,7 @@ def _accumulator(env: Env, s: Reduce, chunked: bool) -> red.Accumulator:
 
     a.results = variables()
     if tree:
-        a.slots = [room(dt, LANES) for dt in dts]
+        a.slots = [room(dt, PITCH) for dt in dts]
     else:
         a.current = variables()
     if tree and chunked:
@@ -156,7 +158,7 @@ def _of_tile(env: Env, a: red.Accumulator, number: Val) -> red.Accumulator:
         return [replace(v, pointer=at(v.pointer, _register(v.dt), 1)) for v in those]
 
     return replace(a, current=variables(a.current), results=variables(a.results),
-                   slots=[at(m, dt, LANES) for m, dt in zip(a.slots, a.dts)],
+                   slots=[at(m, dt, PITCH) for m, dt in zip(a.slots, a.dts)],
                    levels=[at(m, dt, red.LEVELS * LANES) for m, dt in zip(a.levels, a.dts)])
 
 
