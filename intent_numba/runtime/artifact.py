@@ -98,8 +98,8 @@ class Artifact:
     def _bind(self, values: dict, extents: dict | None) -> binding.Bound:
         return binding.bind(self.interface, self._build.compiled().facts, values, extents=extents)
 
-    def _entry(self, bound: binding.Bound):
-        return self._build.compiled(bound.ordered).entry
+    def _entry(self, bound: binding.Bound) -> int:
+        return self._build.compiled(bound.ordered).code.address
 
     def _launch_from_python(self, *args, **kwargs) -> None:
         if kwargs and self._stub is not None:
@@ -162,20 +162,20 @@ class Prepared:
     """Arguments bound once. ``launch()`` runs the kernel on them and may be repeated; ``result()`` returns the Outs."""
 
     def __init__(self, artifact: Artifact, bound: binding.Bound, outputs: tuple):
-        self._artifact, self._bound, self._outputs = artifact, bound, outputs
-        self._entry = artifact._entry(bound)
+        self._name, self._outputs = artifact.__name__, outputs
+        self._start = launch.Repeated(artifact._entry(bound), bound, artifact.__name__)
         self._launched = False
 
     def launch(self) -> "Prepared":
         """Run the kernel. Raises MemoryError when the workspace cannot be allocated."""
-        launch.run(self._entry, self._bound, self._artifact.__name__)
+        self._start()
         self._launched = True
         return self
 
     def result(self):
         """The Outs of the last launch: None, the one object, or a tuple. Raises RuntimeError before the first launch."""
         if not self._launched:
-            raise RuntimeError(f"{self._artifact.__name__}: launch() comes before result()")
+            raise RuntimeError(f"{self._name}: launch() comes before result()")
         return unpack(self._outputs)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .. import errors
 from ..kir.ir import Kernel, walk
 from ..kir.types import View
-from . import cache, fingerprint, launch, targets
+from . import cache, fingerprint, targets
 from .binding import Facts
 from .interface import Interface
 from .options import CompileOptions
@@ -29,9 +29,6 @@ class Compiled:
     facts: Facts
     kir: str
     origin: str
-
-    def __post_init__(self):
-        self.entry = launch.entry_at(self.code.address)
 
 
 @dataclass(eq=False)

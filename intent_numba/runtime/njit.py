@@ -394,6 +394,6 @@ def _make_symbols_known() -> None:
     """Also run in a process that loads a cached caller: its code names the threading layer and this package's flag."""
     from numba.np.ufunc import parallel
     parallel._launch_threads()
-    if threads.layer() == "workqueue":
+    if not threads.free():
         threads.serial_when_nested.value = 1
     llvm.add_symbol(_SERIAL, ctypes.addressof(threads.serial_when_nested))

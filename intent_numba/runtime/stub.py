@@ -3,29 +3,25 @@
 The entry recognises the usual call (positional arguments, exact ndarrays of the right dtype, aligned, disjoint or in place)
 by reading the objects' memory, fills the frame and launches. Anything else goes to the Python path, which decides and
 explains; so a guard may be stricter than the language, never laxer.
-
-The text holds addresses of this process and is never cached on disk.
 """
 from __future__ import annotations
 
-import ctypes
 import itertools
 import sys
-import sysconfig
 
 import numpy as np
 
 from ..kir.types import BITS, int_range, is_float, is_int
-from . import threads
+from . import native, threads
 from .arrays import numpy_dtype
 from .driver import Build, Compiled
 from .guards import Checks, ViewText, pointer
 from .interface import Interface, Parameter
+from .native import TUPLE_ITEMS, TUPLE_SIZE
 
 _DATA, _NDIM, _SHAPE, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64     # PyArrayObject_fields
 _C_OR_F, _ALIGNED, _WRITEABLE = 0x3, 0x100, 0x400                           # ndarray flags
 _TYPE, _NUMBER = 8, 16                                                      # PyObject.ob_type; value of a float object
-_TUPLE_SIZE, _TUPLE_ITEMS = 16, tuple.__basicsize__
 _RELEASE_ABOVE = 16384
 """Elements beyond which the interpreter lock is released: below, handing it over would cost more than the work."""
 
@@ -37,31 +33,16 @@ def make(build: Build, fallback):
     is called with the same arguments whenever a guard fails."""
     if not _possible(build.interface):
         return None
-    from numba import _dynfunc
     compiled = build.compiled()
     symbol = f"intent_stub_{next(_serial_numbers)}"
     writer = _Writer(build.interface, compiled, fallback)
-    engine, address = _assemble(writer.text(symbol), symbol)
-    keep = (engine, compiled, fallback, *writer.objects)
     module = sys.modules.get(build.pyfunc.__module__, sys)
-    return _dynfunc.make_function(module, build.name, build.pyfunc.__doc__ or "", address, _dynfunc.Environment({}), keep)
-
-
-def _assemble(text: str, symbol: str):
-    """Machine code by LLVM's quickest path: a third of the compile time, and no slower for what is loads and branches."""
-    import llvmlite.binding as llvm
-    from numba.core.compiler_lock import global_compiler_lock
-    with global_compiler_lock:
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=0, jit=True)
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-        engine.finalize_object()
-        return engine, engine.get_function_address(symbol)
+    return native.builtin(writer.text(symbol), symbol, build.name, build.pyfunc.__doc__ or "", module,
+                          (compiled, fallback, *writer.objects))
 
 
 def _possible(interface: Interface) -> bool:
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.byteorder != "little":
-        return False
-    if threads.layer() == "workqueue":                      # its launches take turns, which Python arranges
+    if not native.possible() or not threads.free():                  # launches that take turns are arranged in Python
         return False
     small = any(p.kind == "scalar" and is_float(p.dt) and p.dt not in ("f32", "f64") for p in interface.runtime)
     return not small and not any(p.constraints.alias for p in interface.views)
@@ -84,10 +65,10 @@ class _Writer(Checks):
         self.line(f"%frame = alloca [{slots} x i64], align 16")
         self.line("%overflow = alloca i32, align 4")
         self.guard(self.let("icmp eq ptr %kwargs, null"), "miss")
-        self.guard(self.let(f"icmp eq i64 {self.load('%args', _TUPLE_SIZE)}, {len(params)}"), "miss")
+        self.guard(self.let(f"icmp eq i64 {self.load('%args', TUPLE_SIZE)}, {len(params)}"), "miss")
         views, values = [], []
         for i, p in enumerate(params):
-            item = self.load("%args", _TUPLE_ITEMS + 8 * i, "ptr")
+            item = self.load("%args", TUPLE_ITEMS + 8 * i, "ptr")
             if p.kind == "view":
                 views.append(self.view(p, item))
                 values += [views[-1].data, *views[-1].extents, *self.element_strides(views[-1])]
@@ -173,10 +154,7 @@ class _Writer(Checks):
     # --- launch --------------------------------------------------------------------------------------------------------
 
     def launch(self, views: list[ViewText]) -> None:
-        allowed = self.call("i64", "get_num_threads")
-        serial = self.let(f"load i64, ptr {pointer(ctypes.addressof(threads.serial))}")
-        alone = self.let(f"icmp ne i64 {serial}, 0")
-        self.line(f"store i64 {self.let(f'select i1 {alone}, i64 1, i64 {allowed}')}, ptr %frame")
+        native.set_threads(self)
         held, released, done = self.label(), self.label(), self.label()
         large = self.let(f"icmp ugt i64 {self.elements(views)}, {_RELEASE_ABOVE}")
         self.line(f"br i1 {large}, label %{released}, label %{held}")
@@ -185,9 +163,7 @@ class _Writer(Checks):
         short = self.let(f"call i32 {entry}(ptr %frame)")
         self.line(f"br label %{done}")
         self.block(released)
-        thread = self.call("ptr", "PyEval_SaveThread")
-        long = self.let(f"call i32 {entry}(ptr %frame)")
-        self.call("void", "PyEval_RestoreThread", f"ptr {thread}")
+        long = native.released(self, f"call i32 {entry}(ptr %frame)")
         self.line(f"br label %{done}")
         self.block(done)
         status = self.let(f"phi i32 [ {short}, %{held} ], [ {long}, %{released} ]")

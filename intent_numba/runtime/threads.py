@@ -38,11 +38,14 @@ def layer() -> str:
     return parallel.threading_layer()
 
 
+def free() -> bool:
+    """Whether launches may run at any time, also together."""
+    return layer() != "workqueue"
+
+
 def turn():
     """A context in which a launch may run."""
-    if serial.value or layer() != "workqueue":
-        return _FREE
-    return _launches
+    return _FREE if serial.value or free() else _launches
 
 
 def _after_fork() -> None:
