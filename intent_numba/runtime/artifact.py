@@ -1,7 +1,7 @@
 """A compiled specialisation as its user sees it: call it, let it allocate, prepare a launch, look inside.
 
-The first calls bind arguments in Python. Then a native stub (stub.py) takes over; a call that the stub does not recognise
-comes back here.
+The first calls bind arguments in Python. For forms of call that repeat a native entry takes over (entries.py); what it does
+not recognise comes back here.
 """
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ import numpy as np
 from . import binding, launch
 from .arrays import numpy_dtype
 from .driver import Build
+from .entries import Entries
 from .interface import Interface, arrange
-from .routes import Route
-
-_STUB_AFTER = 6
-"""Calls before the stub is made: a program that calls once does not pay for it."""
 
 
 class Artifact:
@@ -28,15 +25,14 @@ class Artifact:
     def __init__(self, build: Build, kernel):
         self._build = build
         self._kernel = kernel
-        self._calls = 0
-        self._stub = None
-        self._routes: dict = {}
         self.interface: Interface = build.interface
         self.__name__ = build.name
+        self._entries = Entries(self, build.interface.runtime)
         build.compiled()
 
     def __call__(self, *args, **kwargs) -> None:
-        self._launch_from_python(*args, **kwargs)
+        self._launch(self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None))
+        self._entries.launched(self._build, args, kwargs)
 
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
@@ -101,22 +97,18 @@ class Artifact:
     def _entry(self, bound: binding.Bound) -> int:
         return self._build.compiled(bound.ordered).code.address
 
-    def _launch_from_python(self, *args, **kwargs) -> None:
-        if kwargs and self._stub is not None:
-            form = (len(args), *kwargs)
-            if form not in self._routes:
-                self._routes[form] = Route.of(self.interface.runtime, len(args), tuple(kwargs))
-            if self._routes[form] is not None:
-                return self._stub(*self._routes[form].order((*args, *kwargs.values())))
-        self._launch(self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None))
+    def _launch(self, bound: binding.Bound) -> None:
+        launch.run(self._entry(bound), bound, self.__name__)
 
     def _run(self, values: dict, extents: dict | None):
-        outs = self.interface.outs
-        if self._stub is not None and not extents and self._allocate_outs(values):
-            self._stub(*[values[p.name] for p in self.interface.runtime])
+        outs, entry = self.interface.outs, self._entries.head
+        if entry is not None and not extents and self._allocate_outs(values):
+            entry(*[values[p.name] for p in self.interface.runtime])
             return unpack(tuple([values[p.name] for p in outs]))
         bound = self._bind(values, extents)
         self._launch(bound)
+        values.update((p.name, bound.views[p.name]) for p in outs)
+        self._entries.launched(self._build, tuple(values[p.name] for p in self.interface.runtime), {})
         return unpack(tuple(bound.views[p.name] for p in outs))
 
     def _allocate_outs(self, values: dict) -> bool:
@@ -132,20 +124,6 @@ class Artifact:
                 values.pop(p.name, None)
             return False
         return True
-
-    def _launch(self, bound: binding.Bound) -> None:
-        launch.run(self._entry(bound), bound, self.__name__)
-        self._calls += 1
-        if self._calls == _STUB_AFTER:
-            self._install_stub()
-
-    def _install_stub(self) -> None:
-        from . import stub
-        self._stub = stub.make(self._build, self._launch_from_python)
-        if self._stub is not None:
-            use_builtin(self, self._stub)
-            if self._kernel is not None:
-                self._kernel._adopt(self)
 
     def __reduce__(self):
         if self._kernel is None:
@@ -184,12 +162,6 @@ def unpack(outputs: tuple):
     if not outputs:
         return None
     return outputs[0] if len(outputs) == 1 else outputs
-
-
-def use_builtin(obj, builtin) -> None:
-    """Make ``obj(...)`` call ``builtin`` directly. A builtin in a class is no method, so the call skips Python altogether."""
-    cls = type(obj)
-    obj.__class__ = type(cls.__name__, (cls,), {"__call__": builtin, "__module__": cls.__module__, "__doc__": cls.__doc__})
 
 
 def _restore(compile_, kernel, target, constexprs, options):

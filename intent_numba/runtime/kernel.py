@@ -9,10 +9,10 @@ from ..language.functions import Helper
 from . import targets
 from .interface import Interface, arrange, constexpr_key, from_signature, split_constexprs
 from .options import CompileOptions, check_policy
-from .routes import Route
 
 if TYPE_CHECKING:
     from .artifact import Artifact
+    from .entries import Entries
 
 _DEFAULT_OPTIONS = CompileOptions()
 
@@ -31,8 +31,7 @@ class Kernel:
         self.pyfunc = pyfunc
         self.policy = check_policy(policy)
         self._artifacts: dict = {}
-        self._routes: dict = {}              # form of a call (positional count, keyword names) -> Route
-        self._stubs: dict = {}               # (form, Constexpr values) -> the artifact's native entry
+        self._entries: Entries | None = None
         self._interface: Interface | None = None
         _settle_annotations(pyfunc)
 
@@ -49,22 +48,12 @@ class Kernel:
         return self._interface
 
     def __call__(self, *args, **kwargs) -> None:
-        form = (len(args), *kwargs)
-        route = self._routes.get(form)
-        if route is not None:
-            given = (*args, *kwargs.values())
-            try:
-                stub = self._stubs.get(route.key(form, given))
-            except TypeError:                                      # an unhashable Constexpr is for the slow path to refuse
-                stub = None
-            if stub is not None:
-                return stub(*route.order(given))
         artifact, rest = self._specialise(self.interface.params, args, kwargs)
-        artifact._launch_from_python(**rest)
-        if artifact._stub is not None:
-            route = self._routes.setdefault(form, Route.of(self.interface.params, len(args), tuple(kwargs)))
-            if route is not None:
-                self._stubs[route.key(form, (*args, *kwargs.values()))] = artifact._stub
+        artifact._launch(artifact._bind(rest, None))
+        if self._entries is None:
+            from .entries import Entries
+            self._entries = Entries(self, self.interface.params)
+        self._entries.launched(artifact._build, args, kwargs)
 
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
@@ -88,12 +77,6 @@ class Kernel:
             build = Build(self.pyfunc, self.interface, constexprs, self.policy, options, target)
             artifact = self._artifacts.setdefault(key, Artifact(build, self))
         return artifact
-
-    def _adopt(self, artifact: Artifact) -> None:
-        """A kernel without Constexprs is its only specialisation: its calls may go to the stub directly."""
-        if not self.interface.constexprs and artifact.options == _DEFAULT_OPTIONS and artifact.target == "cpu":
-            from .artifact import use_builtin
-            use_builtin(self, artifact._stub)
 
     @property
     def _numba_type_(self):

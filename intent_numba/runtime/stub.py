@@ -1,7 +1,7 @@
-"""How can a call cost less than a microsecond? A C-API entry in machine code, made for one artifact.
+"""How can a call cost less than a microsecond? A C-API entry in machine code, made for one form of call of one artifact.
 
-The entry recognises the usual call (positional arguments, exact ndarrays of the right dtype, aligned, disjoint or in place)
-by reading the objects' memory, fills the frame and launches. Anything else goes to the Python path, which decides and
+The entry recognises the usual call (exact ndarrays of the right dtype, aligned, disjoint or in place) by reading the
+objects' memory, fills the frame and launches. Anything else goes to the Python path, which decides and
 explains; so a guard may be stricter than the language, never laxer.
 """
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..kir.types import BITS, int_range, is_float, is_int
 from . import native, threads
 from .arrays import numpy_dtype
 from .driver import Build, Compiled
+from .entries import Form
 from .guards import Checks, ViewText, pointer
 from .interface import Interface, Parameter
 from .native import TUPLE_ITEMS, TUPLE_SIZE
@@ -28,14 +29,14 @@ _RELEASE_ABOVE = 16384
 _serial_numbers = itertools.count()
 
 
-def make(build: Build, fallback):
-    """A builtin ``f(*args)`` for the artifact, or None where machine code cannot stand in for the Python path. ``fallback``
-    is called with the same arguments whenever a guard fails."""
+def make(build: Build, form: Form, fallback):
+    """A builtin for calls of one form, or None where machine code cannot stand in for the Python path. ``fallback`` is called
+    with the same arguments whenever a guard fails."""
     if not _possible(build.interface):
         return None
     compiled = build.compiled()
     symbol = f"intent_stub_{next(_serial_numbers)}"
-    writer = _Writer(build.interface, compiled, fallback)
+    writer = _Writer(build.interface, compiled, form, fallback)
     module = sys.modules.get(build.pyfunc.__module__, sys)
     return native.builtin(writer.text(symbol), symbol, build.name, build.pyfunc.__doc__ or "", module,
                           (compiled, fallback, *writer.objects))
@@ -51,9 +52,9 @@ def _possible(interface: Interface) -> bool:
 class _Writer(Checks):
     """Text of one entry, ``PyObject *entry(PyObject *self, PyObject *args, PyObject *kwargs)``."""
 
-    def __init__(self, interface: Interface, compiled: Compiled, fallback):
+    def __init__(self, interface: Interface, compiled: Compiled, form: Form, fallback):
         super().__init__()
-        self.interface, self.compiled, self.fallback = interface, compiled, fallback
+        self.interface, self.compiled, self.form, self.fallback = interface, compiled, form, fallback
         self.objects: list = []
 
     def failure(self, kind: str, *names) -> str:
@@ -64,11 +65,10 @@ class _Writer(Checks):
         slots = 1 + sum(1 + 2 * len(p.shape) if p.kind == "view" else 1 for p in params)
         self.line(f"%frame = alloca [{slots} x i64], align 16")
         self.line("%overflow = alloca i32, align 4")
-        self.guard(self.let("icmp eq ptr %kwargs, null"), "miss")
-        self.guard(self.let(f"icmp eq i64 {self.load('%args', TUPLE_SIZE)}, {len(params)}"), "miss")
+        self.recognise()
         views, values = [], []
-        for i, p in enumerate(params):
-            item = self.load("%args", TUPLE_ITEMS + 8 * i, "ptr")
+        for p, source in self.form.sources:
+            item = self.item(source)
             if p.kind == "view":
                 views.append(self.view(p, item))
                 values += [views[-1].data, *views[-1].extents, *self.element_strides(views[-1])]
@@ -82,6 +82,24 @@ class _Writer(Checks):
             self.line(f"store i64 {value}, ptr {self.at('%frame', 8 * slot)}")
         self.launch(views)
         return self.function(f"define ptr @{symbol}(ptr %self, ptr %args, ptr %kwargs)")
+
+    def recognise(self) -> None:
+        """As many positional arguments, these keywords and no others, and the very Constexpr objects."""
+        keywords = self.form.keywords
+        self.guard(self.let(f"icmp {'ne' if keywords else 'eq'} ptr %kwargs, null"), "miss")
+        self.guard(self.let(f"icmp eq i64 {self.load('%args', TUPLE_SIZE)}, {self.form.positional}"), "miss")
+        if keywords:
+            self.guard(self.let(f"icmp eq i64 {self.call('i64', 'PyDict_Size', 'ptr %kwargs')}, {len(keywords)}"), "miss")
+        for source, obj in self.form.fixed:
+            self.guard(self.let(f"icmp eq ptr {self.item(source)}, {self.object(obj)}"), "miss")
+
+    def item(self, source: int | str) -> str:
+        """The argument at a position or under a keyword, a borrowed reference."""
+        if isinstance(source, int):
+            return self.load("%args", TUPLE_ITEMS + 8 * source, "ptr")
+        found = self.call("ptr", "PyDict_GetItem", "ptr %kwargs", f"ptr {self.object(sys.intern(source))}")
+        self.guard(self.let(f"icmp ne ptr {found}, null"), "miss")
+        return found
 
     def object(self, obj) -> str:
         """The address of a Python object as a constant; the object is kept alive with the stub."""

@@ -11,6 +11,7 @@ from ..errors import UnsupportedError
 
 TARGETS = {
     "cpu": "intent_numba.targets.cpu",
+    "spirv": "intent_numba.targets.spirv",
 }
 
 

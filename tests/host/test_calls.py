@@ -103,6 +103,29 @@ def test_constexprs_specialise(x):
         intent.compile(kernels.modes, constexprs={"NEGATE": True, "nothing_such": 1})
 
 
+def test_native_entries_serve_their_form_only(x):
+    @intent.kernel
+    def choose(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)], N: I.Constexpr[int], f: I.Constexpr[float] = 1.0,
+               flag: I.Constexpr[bool] = False):
+        y[:] = -x[:] * f if flag else x[:] * f + I.cast(N, I.f32)
+    row, y = x[0], np.zeros(7, "f4")
+    big = 10**6
+    for _ in range(12):
+        for args, kwargs, want in [((1,), {}, row + 1), ((big,), {}, row + big), ((10**6 // 1,), {}, row + big), ((0, -0.0), {}, row * -0.0 + 0),
+                                   ((0, 0.0), {}, row * 0.0 + 0), ((1,), {"flag": True}, -row), ((), {"N": 2}, row + 2),
+                                   ((), {"f": 2.0, "N": 3}, row * 2 + 3), ((), {"N": 3, "f": 2.0}, row * 2 + 3),
+                                   ((np.int64(4),), {"flag": np.False_}, row + 4)]:
+            choose(row, y, *args, **kwargs)
+            assert np.array_equal(y, want.astype("f4")), (args, kwargs)
+    assert choose._entries.head is not None and choose.__call__ is choose._entries.head
+    for args, kwargs in [((True,), {}), ((), {}), ((1,), {"N": 1}), ((1,), {"flags": True}), ((1, 1.0, True, 2), {}), ((), {"N": None}),
+                         ((1, "1.0"), {}), ((), {"N": [1]})]:
+        with pytest.raises(intent.CallError):
+            choose(row, y, *args, **kwargs)
+    with pytest.raises(intent.CallError, match="'x'"):
+        choose(row.astype("f8"), y, 1)
+
+
 def test_a_refused_call_writes_nothing(x):
     y = np.full_like(x, 7)
     for bad in [(x.astype("f8"), 1.0, y), (x, None, y), (x, 1.0, y[:, :3]), (x[:2], 1.0, y)]:

@@ -13,9 +13,15 @@ from numpy.lib.stride_tricks import as_strided
 import intent_numba as intent
 from intent_numba.runtime import stub
 from intent_numba.runtime.binding import Facts, bind
+from intent_numba.runtime.entries import Form
 from intent_numba.runtime.interface import arrange
 
 from . import kernels
+
+
+def positional(interface):
+    """The form of a call without keywords and Constexprs."""
+    return Form.of(interface.runtime, (None,) * len(interface.runtime), {})
 
 
 class Recorder:
@@ -41,7 +47,7 @@ class Recorder:
         compiled = SimpleNamespace(code=code, facts=self.facts)
         build = SimpleNamespace(interface=self.interface, name="recorder", pyfunc=kernel.pyfunc, compiled=lambda: compiled)
         self.missed = []
-        self.entry = stub.make(build, lambda *args, **kwargs: self.missed.append(args))
+        self.entry = stub.make(build, positional(self.interface), lambda *args, **kwargs: self.missed.append(args))
 
     def __call__(self, *args) -> str:
         """"taken" or "missed"; a taken call is compared with the Python path."""
@@ -104,7 +110,7 @@ def test_exceptions_of_the_fallback_come_through():
     recorder = Recorder(kernels.scale)
     compiled = SimpleNamespace(code=SimpleNamespace(address=0), facts=recorder.facts)
     build = SimpleNamespace(interface=recorder.interface, name="k", pyfunc=kernels.scale.pyfunc, compiled=lambda: compiled)
-    entry = stub.make(build, fallback)
+    entry = stub.make(build, positional(recorder.interface), fallback)
     for call in (lambda: entry(1, 2, 3), lambda: entry(), lambda: entry(x=1)):
         with pytest.raises(intent.CallError):
             call()
@@ -148,7 +154,7 @@ def test_constraints():
     assert recorder(wide[:, ::2], x, out) == "missed"
     assert recorder(x, wide[:, :4], out) == "missed"
     assert recorder(np.zeros((3, 4), "f4"), wide[:, :4], wide[:, 4:]) == "missed"
-    assert stub.make(SimpleNamespace(interface=kernels.grouped.interface), None) is None
+    assert stub.make(SimpleNamespace(interface=kernels.grouped.interface), None, None) is None
 
 
 def test_exact_extents_and_rank_zero():
