@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import inspect
 
-from numba.core import bytecode, errors, interpreter, ir, postproc
+from numba.core import bytecode, errors, interpreter, ir
 from numba.core.ir_utils import build_definitions
 from numba.core.ssa import reconstruct_ssa
 
 from ..errors import CompileError, IntentNameError, LanguageError, UnsupportedError, diagnostic
 from ..kir import Loc
 from ..language.signature import function_loc
+
+
+NEEDED_PEEPHOLES = {"peep_hole_list_to_tuple", "peep_hole_call_function_ex_to_call_function_kw"}
+"""They turn ``f(*args)`` and long argument lists into plain calls."""
 
 
 class _ColumnInterpreter(interpreter.Interpreter):
@@ -25,6 +29,10 @@ class _ColumnInterpreter(interpreter.Interpreter):
         unused = self.assigner.unused_dests
         self.current_block.body = [s for s in self.current_block.body
                                    if not (isinstance(s, ir.Assign) and s.target.is_temp and s.target.name in unused)]
+
+    def post_process(self, peepholes, func_ir):
+        """Numba's rewrites for with blocks and dicts are not needed: the language has neither."""
+        return super().post_process([p for p in peepholes if p.__name__ in NEEDED_PEEPHOLES], func_ir)
 
     def _dispatch(self, inst, kws):
         if self._positions is None:
@@ -56,7 +64,6 @@ def untyped_ir(pyfunc) -> ir.FunctionIR:
     try:
         func_id = bytecode.FunctionIdentity.from_function(pyfunc)
         func_ir = _ColumnInterpreter(func_id).interpret(bytecode.ByteCode(func_id))
-        postproc.PostProcessor(func_ir).run()
     except CompileError:
         raise
     except errors.NumbaError as e:
@@ -125,7 +132,41 @@ def to_ssa(func_ir: ir.FunctionIR) -> ir.FunctionIR:
     func_ir._definitions = build_definitions(func_ir.blocks)
     _refuse_unbound(func_ir)
     _thread_jumps(func_ir.blocks)
+    _join_chains(func_ir.blocks)
     return func_ir
+
+
+def _join_chains(blocks: dict) -> None:
+    """Merge a block into the only one that jumps to it. A long loop otherwise has its header apart from its iteration step."""
+    sources: dict = {}
+    for label, block in blocks.items():
+        for target in _targets(block):
+            sources.setdefault(target, []).append(label)
+    renamed: dict = {}
+    for label in sorted(blocks):
+        block = blocks.get(label)
+        while block is not None and isinstance(block.body[-1], ir.Jump):
+            target = block.body[-1].target
+            if target == label or sources[target] != [label] or _has_phi(blocks[target]):
+                break
+            block.body[-1:] = blocks.pop(target).body
+            for after in _targets(block):
+                sources[after] = [label if b == target else b for b in sources[after]]
+            renamed[target] = label
+    for block in blocks.values():
+        for s in block.body:
+            if isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi":
+                s.value.incoming_blocks[:] = [_final(renamed, b) for b in s.value.incoming_blocks]
+
+
+def _final(renamed: dict, label):
+    while label in renamed:
+        label = renamed[label]
+    return label
+
+
+def _has_phi(block) -> bool:
+    return any(isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi" for s in block.body)
 
 
 def _thread_jumps(blocks: dict) -> None:
