@@ -35,6 +35,8 @@ def _assemble(text: str, symbol: str):
     import llvmlite.binding as llvm
     from numba.core.compiler_lock import global_compiler_lock
     with global_compiler_lock:
+        llvm.initialize_native_target()                      # nothing else may have done it: other targets generate elsewhere
+        llvm.initialize_native_asmprinter()
         machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=0, jit=True)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
         engine.finalize_object()
