@@ -63,7 +63,8 @@ class Artifact:
                                    for p in self.interface.runtime])
 
     def inspect(self, stage: str) -> str:
-        """One form of the program as text: "kir", "task", "llvm", "asm" or "numba-ir". Raises ValueError for another name."""
+        """One form of the program as text: "kir", "task", "numba-ir", on a CPU "llvm" and "asm", for SPIR-V "llvm" and "spirv".
+        Raises ValueError for another name."""
         from .inspection import inspect
         return inspect(self._build, stage)
 

@@ -9,9 +9,10 @@ from .driver import Build
 
 def inspect(build: Build, stage: str) -> str:
     """The text of one stage. Raises ValueError for a stage that the target does not have."""
-    if stage not in _STAGES:
-        raise ValueError(f"stage is one of {', '.join(map(repr, _STAGES))}, got {stage!r}")
-    return _STAGES[stage](build)
+    stages = {**_STAGES, **_MACHINE.get(build.target.partition(":")[0], {})}
+    if stage not in stages:
+        raise ValueError(f"stage is one of {', '.join(map(repr, stages))}, got {stage!r}")
+    return stages[stage](build)
 
 
 def _kir(build: Build) -> str:
@@ -24,17 +25,17 @@ def _task(build: Build) -> str:
 
 
 def _llvm(build: Build) -> str:
-    from ..targets.map_vector import emit_program
-    return emit_program(build.program(), build.compiled().symbol)
+    return _fresh(build).llvm()
 
 
 def _asm(build: Build) -> str:
-    """A cached object has lost its assembly text, so it is generated again."""
-    from . import targets
+    return _fresh(build).asm()
+
+
+def _fresh(build: Build):
+    """Code that still knows its text: what came from the disk cache is generated again."""
     compiled = build.compiled()
-    if compiled.origin == "cache":
-        return targets.module(build.target).compile_program(build.program(), compiled.symbol + "_text").asm()
-    return compiled.code.asm()
+    return compiled.code if compiled.origin == "compiled" else build.generate().code
 
 
 def _numba_ir(build: Build) -> str:
@@ -46,4 +47,6 @@ def _numba_ir(build: Build) -> str:
     return text.getvalue()
 
 
-_STAGES = {"kir": _kir, "task": _task, "llvm": _llvm, "asm": _asm, "numba-ir": _numba_ir}
+_STAGES = {"kir": _kir, "task": _task, "numba-ir": _numba_ir}
+_MACHINE = {"cpu": {"llvm": _llvm, "asm": _asm}, "spirv": {"llvm": _llvm, "spirv": _asm}}
+"""What every target has, and what each adds."""

@@ -6,6 +6,7 @@ explains; so a guard may be stricter than the language, never laxer.
 """
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 
@@ -18,6 +19,7 @@ from .driver import Build, Compiled
 from .entries import Form
 from .guards import Checks, ViewText, pointer
 from .interface import Interface, Parameter
+from .launch import check
 from .native import TUPLE_ITEMS, TUPLE_SIZE
 
 _DATA, _NDIM, _SHAPE, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64     # PyArrayObject_fields
@@ -188,7 +190,11 @@ class _Writer(Checks):
         fine, failed = self.label(), self.label()
         self.line(f"br i1 {self.let(f'icmp eq i32 {status}, 0')}, label %{fine}, label %{failed}")
         self.block(failed)
-        self.line(f"ret ptr {self.call('ptr', 'PyErr_NoMemory')}")
+        raiser = self.object(functools.partial(check, kernel=self.interface.kernel))
+        number = self.call("ptr", "PyLong_FromLong", f"i64 {self.let(f'sext i32 {status} to i64')}")
+        self.externals["PyObject_CallFunctionObjArgs"] = "declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)"
+        raised = self.let(f"call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr {raiser}, ptr {number}, ptr null)")
+        self.line(f"ret ptr {raised}")
         self.block(fine)
         none = self.object(None)
         self.call("void", "Py_IncRef", f"ptr {none}")

@@ -1,7 +1,8 @@
 """Which module compiles for a target? One line per family; a module is imported when its target is first asked for.
 
 A target module offers ``compile_program(program, symbol) -> Code``, ``load_object(data, symbol) -> Code`` and
-``fingerprint() -> tuple of str`` (what its object code depends on); a Code has ``address``, ``asm()`` and ``object_code()``.
+``fingerprint() -> tuple of str`` (what its object code depends on). A Code has ``address``, a C function ``int32_t f(int64_t *frame)``
+that takes the frame of binding.py, and ``llvm()``, ``asm()`` and ``object_code()``.
 """
 from __future__ import annotations
 

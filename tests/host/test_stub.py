@@ -120,6 +120,8 @@ def test_out_of_memory():
     x = np.zeros((3, 4), "f4")
     with pytest.raises(MemoryError):
         Recorder(kernels.scale, status=1).entry(x, 1.0, x.copy())
+    with pytest.raises(RuntimeError, match="status 2"):
+        Recorder(kernels.scale, status=2).entry(x, 1.0, x.copy())
 
 
 def test_in_place_pairs():
