@@ -23,7 +23,7 @@ from .build_pointwise import elementwise, power
 from .bytecode import kir_loc
 from .emitter import Emitter
 from .products import is_static, static
-from .structure import RETURN, structure
+from .structure import RETURN, names_read, structure
 from .values import Lit, Product, RaggedValue, Rec, SliceValue
 
 BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD}
@@ -78,7 +78,7 @@ class FunctionBuilder(ControlBuilder):
                                 if v is not ir.UNDEFINED:
                                     used[source].add(v.name)
                             continue
-                    used[label].update(names_in(s))
+                    used[label].update(names_read(s))
             self._uses = defined, used, compute_cfg_from_blocks(blocks).loops()
         return self._uses
 
@@ -259,22 +259,6 @@ class FunctionBuilder(ControlBuilder):
         bound = bind(name, inspect.signature(dispatcher.py_func), values, {n: x for n, (x, _) in kws.items()})
         values = [front(a.value) if isinstance(a, Default) else a for a in bound]
         return call_njit(self, dispatcher, values, dts, t.dt)
-
-
-def names_in(s) -> list[str]:
-    """Variables that a statement reads (its target may be among them)."""
-    match s:
-        case ir.Assign(value=ir.Var(name=name)):
-            return [name]
-        case ir.Assign(value=ir.Expr() as e):
-            return [v.name for v in e.list_vars()]
-        case ir.Assign():
-            return []
-        case ir.Jump():
-            return []
-        case ir.Branch(cond=c):
-            return [c.name]
-    return [v.name for v in s.list_vars()]
 
 
 def _nested(t) -> bool:

@@ -5,6 +5,7 @@ the body jumps there. A ``Goto`` to a loop's label continues it. Only reducible 
 """
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from numba.core import ir
@@ -148,7 +149,15 @@ class Structurer:
         return None
 
     def run(self) -> list:
-        return simplify(self._tree(self.order[0]))
+        return simplify(self._tree(self.order[0]), self._use_counts())
+
+    def _use_counts(self) -> Counter:
+        """How often each variable is read in the whole function."""
+        counts: Counter = Counter()
+        for block in self.blocks.values():
+            for s in block.body:
+                counts.update(names_read(s))
+        return counts
 
     def _tree(self, n) -> list:
         merges = [k for k in self.children[n] if k in self.merges and k not in self.hoisted]
@@ -203,6 +212,22 @@ class Structurer:
         return [*([Copies(pairs)] if pairs else []), *self._tree(target)]
 
 
+def names_read(s) -> list[str]:
+    """Variables that a statement reads."""
+    match s:
+        case ir.Assign(value=ir.Var(name=name)):
+            return [name]
+        case ir.Assign(value=ir.Expr() as e):
+            if e.op == "phi":
+                return [v.name for v in e.incoming_values if v is not ir.UNDEFINED]
+            return [v.name for v in e.list_vars()]
+        case ir.Assign() | ir.Jump():
+            return []
+        case ir.Branch(cond=c):
+            return [c.name]
+    return [v.name for v in s.list_vars()]
+
+
 def is_phi(s) -> bool:
     return isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi"
 
@@ -213,20 +238,20 @@ def structure(func_ir: ir.FunctionIR) -> list:
 
 # --- tidying ------------------------------------------------------------------------------------------------------------
 
-def simplify(nodes: list) -> list:
+def simplify(nodes: list, uses: Counter) -> list:
     """Recover ``and``/``or`` conditions, and drop blocks that a single Goto leads to."""
     out: list = []
     for node in nodes:
         match node:
             case If():
-                node.then, node.orelse = simplify(node.then), simplify(node.orelse)
-                _short_circuit(node)
+                node.then, node.orelse = simplify(node.then, uses), simplify(node.orelse, uses)
+                _short_circuit(node, uses)
             case Loop():
-                node.body = simplify(node.body)
+                node.body = simplify(node.body, uses)
             case For():
-                node.body, node.after = simplify(node.body), simplify(node.after)
+                node.body, node.after = simplify(node.body, uses), simplify(node.after, uses)
             case Block():
-                node.body = simplify(node.body)
+                node.body = simplify(node.body, uses)
         out.append(node)
     return _inline_blocks(out)
 
@@ -278,21 +303,36 @@ def _replace_goto(nodes: list, label, rest: list) -> bool:
     return _replace_goto(last.body, label, rest) if isinstance(last, Block) else False
 
 
-def _short_circuit(node: If) -> None:
-    """``if a {stmts; if b {T} else {E}} else {E}`` with E one and the same Goto becomes one condition."""
+def _short_circuit(node: If, uses: Counter) -> None:
+    """``if a {stmts; if b {T} else {E}} else {E}`` with E one and the same Goto becomes one condition, if nothing but b needs
+    what the statements make."""
     for flip in (False, True):
         near, far = (node.orelse, node.then) if flip else (node.then, node.orelse)
         if not (len(far) == 1 and isinstance(far[0], Goto) and near and isinstance(near[-1], If)):
             continue
         inner, stmts = near[-1], near[:-1]
-        if not all(_temporary(s) for s in stmts):
+        if not all(_temporary(s) for s in stmts) or not _private(stmts, inner.cond, uses):
             continue
         for inner_flip in (False, True):
             take, skip = (inner.orelse, inner.then) if inner_flip else (inner.then, inner.orelse)
             if len(skip) == 1 and isinstance(skip[0], Goto) and skip[0] == far[0]:
                 node.cond = Lazy(node.cond, flip, stmts, inner.cond, inner_flip, node.loc)
                 node.then, node.orelse = take, skip
-                return _short_circuit(node)
+                return _short_circuit(node, uses)
+
+
+def _private(stmts: list, cond, uses: Counter) -> bool:
+    """Everything the statements define is read only by themselves and by the condition."""
+    inside = Counter(_read_by(cond))
+    for s in stmts:
+        inside.update(names_read(s))
+    return all(inside[s.target.name] == uses[s.target.name] for s in stmts)
+
+
+def _read_by(cond) -> list[str]:
+    if isinstance(cond, Lazy):
+        return [*_read_by(cond.first), *(n for s in cond.stmts for n in names_read(s)), *_read_by(cond.second)]
+    return [cond]
 
 
 def _temporary(s) -> bool:
