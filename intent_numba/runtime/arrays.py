@@ -56,6 +56,17 @@ def as_array(obj) -> np.ndarray:
         raise NotAnArray(describe(obj)) from None
 
 
+def is_device_array(obj) -> bool:
+    """A ``pyopencl.array.Array``: its elements are copied in and out around a launch."""
+    module = sys.modules.get("pyopencl.array")
+    return module is not None and isinstance(obj, module.Array)
+
+
+def same_allocation(a, b) -> bool:
+    """Whether two device arrays look into one allocation."""
+    return a.base_data.int_ptr == b.base_data.int_ptr
+
+
 def describe(obj) -> str:
     """What came, for an error message: dtype and shape of an array, value and type of anything else."""
     if isinstance(obj, np.ndarray):

@@ -24,16 +24,26 @@ class Bound:
     live: dict[str, np.ndarray]
     ordered: frozenset = frozenset()
     outs: tuple = ()
-    staged: list = field(default_factory=list)     # (caller's array, copy, whether it is written)
+    staged: list = field(default_factory=list)     # of Staged
 
     def stage_in(self):
-        for array, copy, _ in self.staged:
-            copy[...] = array
+        for s in self.staged:
+            s.copy[...] = s.origin if isinstance(s.origin, np.ndarray) else s.origin.get()
 
     def stage_out(self):
-        for array, copy, written in self.staged:
-            if written:
-                array[...] = copy
+        for s in self.staged:
+            if s.written and isinstance(s.origin, np.ndarray):
+                s.origin[...] = s.copy
+            elif s.written:
+                s.origin.set(s.copy)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The code works on ``copy`` in place of ``origin``, an array that it cannot address: misaligned, or on a device."""
+    origin: object
+    copy: np.ndarray
+    written: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class Facts:
 def bind(interface: Interface, facts: Facts, values: dict, outputs: tuple = (), extents: dict | None = None) -> Bound:
     """Check ``values`` (by parameter name) against the annotations. Outs absent from ``values`` are allocated with zeros;
     ``outputs`` are the Outs that the caller wants back. Raises CallError, and then nothing was written."""
+    values, remote = _fetch(interface, values)
     views = {p.name: _view(interface, p, values[p.name]) for p in interface.views if p.name in values}
     numbers = {p.name: (p, _scalar(interface, p, values[p.name])) for p in interface.runtime if p.kind == "scalar"}
     sizes = _extents(interface, views, extents or {})
@@ -57,9 +68,21 @@ def bind(interface: Interface, facts: Facts, values: dict, outputs: tuple = (), 
     _self_overlap(interface, facts, views)
     ordered = aliasing.ordered_pairs([(p.name, p.written, views[p.name]) for p in interface.views], facts.inplace)
     live, staged = _stage(interface, views)
+    staged += [Staged(origin, views[p.name], p.written) for p, origin in remote]
     frame = _frame(interface, live, {name: bits for name, (_, bits) in numbers.items()})
     kept = {name: values[name] for name in numbers}
     return Bound(frame, views, kept, live, ordered, tuple(outputs or ()), staged)
+
+
+def _fetch(interface: Interface, values: dict) -> tuple[dict, list]:
+    """Host copies in place of device arrays, and (parameter, device array) for each. Copies do not overlap, so device arrays
+    of one allocation must not be written."""
+    remote = [(p, values[p.name]) for p in interface.views if p.name in values and arrays.is_device_array(values[p.name])]
+    for i, (p, a) in enumerate(remote):
+        for other, b in remote[i + 1:]:
+            if (p.written or other.written) and arrays.same_allocation(a, b):
+                raise interface.mismatch(other, f"a device allocation other than that of '{p.name}'", "the same one")
+    return ({**values, **{p.name: a.get() for p, a in remote}} if remote else values), remote
 
 
 def _view(interface: Interface, p: Parameter, obj) -> np.ndarray:
@@ -165,7 +188,7 @@ def _stage(interface: Interface, views: dict) -> tuple[dict, list]:
             if other is not p and (p.written or other.written) and aliasing.overlap(array, views[other.name]):
                 raise interface.mismatch(p, f"aligned elements, since it overlaps '{other.name}'", "misaligned elements")
         live[p.name] = np.empty(array.shape, array.dtype)
-        staged.append((array, live[p.name], p.written))
+        staged.append(Staged(array, live[p.name], p.written))
     return live, staged
 
 

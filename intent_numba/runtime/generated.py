@@ -62,19 +62,25 @@ def generate(kernel, target: str | None = None, constexprs: dict | None = None, 
     artifact = compile(kernel, target, constexprs, options)
     compiled = artifact._build.compiled()
     return GeneratedProgram(artifact.__name__, artifact.target, artifact.inspect("llvm"), compiled.code.object_code(), compiled.kir,
-                            _describe(artifact, compiled.symbol))
+                            _describe(artifact, compiled))
 
 
-def _describe(artifact: Artifact, symbol: str) -> dict:
+def _describe(artifact: Artifact, compiled) -> dict:
     return {
         "kernel": artifact.__name__,
-        "symbol": symbol,
+        "symbol": compiled.symbol,
         "constexprs": {name: str(value) for name, value in artifact.constexprs.items()},
         "parameters": [_parameter(p) for p in artifact.interface.runtime],
         "extents": {name: list(where) for name, where in artifact.interface.symbols.items()},
         "launch": {"entry": "int32_t entry(int64_t *frame)", "status": {"0": "done", "1": "no memory"},
-                   "frame": _frame(artifact.interface)},
+                   "frame": _frame(artifact.interface), **_plan(compiled.code)},
     }
+
+
+def _plan(code) -> dict:
+    """How a host enqueues the stages, for targets that have a host's part."""
+    plan = getattr(code, "plan", None)
+    return {} if plan is None else {"plan": plan}
 
 
 def _parameter(p) -> dict:

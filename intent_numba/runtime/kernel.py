@@ -66,7 +66,7 @@ class Kernel:
     def _specialise(self, params, args: tuple, kwargs: dict) -> tuple[Artifact, dict]:
         values = arrange(self.interface, params, args, kwargs)
         fixed, rest = split_constexprs(self.interface, values)
-        return self._artifact(fixed, _DEFAULT_OPTIONS, "cpu"), rest
+        return self._artifact(fixed, _DEFAULT_OPTIONS, targets.following(rest.values())), rest
 
     def _artifact(self, constexprs: tuple, options: CompileOptions, target: str) -> Artifact:
         key = (*map(constexpr_key, constexprs), options, target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 from ..errors import UnsupportedError
+from .arrays import is_device_array
 
 TARGETS = {
     "cpu": "intent_numba.targets.cpu",
@@ -25,6 +26,11 @@ def resolve(target: str | None) -> str:
     if target.partition(":")[0] not in TARGETS:
         raise UnsupportedError(f"target {target!r} is not available; the targets are {', '.join(map(repr, TARGETS))}")
     return target
+
+
+def following(arguments) -> str:
+    """The target of a call that names none: where its arrays are."""
+    return "spirv" if any(map(is_device_array, arguments)) else "cpu"
 
 
 def module(target: str):
