@@ -52,7 +52,21 @@ def whole_sum(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M", "N")]):
     y[:, :] = x[:, :] / (I.reduce.sum(I.abs(x[:, :]), axis=(0, 1)) + 1.0)
 
 
-KERNELS = (pointwise, softmax, column_scan, gram, smooth, whole_sum)
+@intent.kernel
+def smooth_in_order(x: I.In[I.f32, ("M", "N")], y: I.InOut[I.f32, ("M", "N")]):
+    M, N = x.shape
+    for i in I.domain(0, M):
+        total = I.reduce.sum(x[i, :], axis=0)
+        for j in I.domain(0, N):
+            total = 0.5 * total + x[i, j]
+            y[i, j] = total
+        y[i, :] = y[i, :] + x[i, :]
+
+
+KERNELS = (pointwise, softmax, column_scan, gram, smooth, smooth_in_order, whole_sum)
+ORDERED = tuple(k for k in KERNELS if k is not smooth)
+"""Kernels whose meaning does not depend on the order of unordered points when views overlap."""
+
 extents = st.sampled_from((0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 257))
 steps = st.sampled_from((1, 1, 1, 2, 3, -1, -2, -3))
 
@@ -93,7 +107,7 @@ def test_strided_views(kernel, M, N, x_place, y_place, data_seed):
 
 
 @fuzz(0.35)
-@given(st.sampled_from(KERNELS), extents.filter(lambda n: n < 70), extents.filter(lambda n: n < 70), placement, placement,
+@given(st.sampled_from(ORDERED), extents.filter(lambda n: n < 70), extents.filter(lambda n: n < 70), placement, placement,
        st.integers(0, 2 ** 32 - 1))
 def test_overlapping_views(kernel, M, N, x_place, y_place, data_seed):
     """Both views lie in one block, overlapping at random: the answer is that of the language, reads are snapshots."""

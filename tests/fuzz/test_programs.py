@@ -30,6 +30,11 @@ def load(source):
 
 
 def contents(rng, dt, shape):
+    """An array of random contents, some of them special."""
+    return np.asarray(values(rng, dt, shape))
+
+
+def values(rng, dt, shape):
     dtype = numpy_dtype(dt)
     if dt == "bool":
         return rng.random(shape) < 0.5

@@ -4,7 +4,7 @@ Numbers are those of the case list. A case that no test here covers yet stands i
 """
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -189,7 +189,7 @@ def test_06_guarded_division():
 
 # ---- 7: literals
 
-@cache
+@lru_cache(maxsize=None, typed=True)
 def plus(dt, literal):
     @intent.kernel
     def plus(x: I.In[dt, ("N",)], y: I.Out[dt, ("N",)]):

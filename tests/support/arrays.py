@@ -87,9 +87,9 @@ def place(source: np.ndarray, layout: str) -> Placed:
     def carve(flat):
         inner = flat[front:front + count].reshape(backing)
         if layout == "strided":
-            return inner[tuple(slice(1, 2 * n + 1, 2) for n in shape)] if shape else inner
+            return inner[(..., *(slice(1, 2 * n + 1, 2) for n in shape))]
         if layout == "reversed":
-            return inner[tuple(slice(None, None, -1) for _ in shape)]
+            return inner[(..., *(slice(None, None, -1) for _ in shape))]
         if layout == "transposed":
             return inner.T
         return inner
