@@ -117,7 +117,7 @@ class FunctionBuilder(ControlBuilder):
             case "unary":
                 return self.unary(v.fn, self.env[v.value.name])
             case "getitem":
-                return getitem(self.e, self.env[v.value.name], self.env[v.index.name])
+                return getitem(self.e, self.plain_value(self.env[v.value.name]), self.plain_value(self.env[v.index.name]))
             case "static_getitem":
                 return self.env[v.value.name][v.index]
             case "build_tuple":

@@ -25,6 +25,8 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
     Raises a ``CompileError`` for every illegal program; an unexpected failure inside is an ``UnsupportedError`` at the statement that
     was being compiled (set INTENT_DEBUG to see its cause).
     """
+    if policy != "strict":
+        raise UnsupportedError(diagnostic(function_loc(pyfunc), f"the policy {policy!r} is not supported by this compiler"))
     signature = resolve_signature(pyfunc)
     values = constexpr_values(pyfunc, signature, constexprs or {})
     shape_names = frozenset(s for p in signature.parameters if isinstance(p.annotation, ViewAnnotation)

@@ -20,7 +20,7 @@ from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, Intent
 from ..typing.operations import cast_hint, check_literal, operand_problem
 from ..typing.policy import default_dtype
 from ..typing.problems import Refusal, refuse
-from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, View, Weak, describe)
+from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, Weak, describe)
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune
 from .literals import report_statics, resolve_statics

@@ -23,7 +23,7 @@ def parallel(domain):
 
 @operation
 def assume_in_bounds(index, resource, *, axis):
-    """The author's word that ``index`` lies within ``resource`` along ``axis``; returns the index."""
+    """The author's word that ``index`` lies within ``resource`` along ``axis``. A statement: it has no result."""
 
 
 @operation

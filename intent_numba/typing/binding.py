@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from .problems import refuse
 
@@ -14,7 +14,7 @@ class Default:
     value: object
 
 
-@lru_cache(maxsize=None)
+@cache
 def _plan(signature: inspect.Signature):
     params = list(signature.parameters.values())
     positional = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in params)

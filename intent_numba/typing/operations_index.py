@@ -189,7 +189,7 @@ def assume_in_bounds(index, resource, axis):
     if not isinstance(resource, (View, Tensor, Buffer)):
         refuse(f"{what}: a view, tensor or buffer is expected, not {describe(resource)}")
     axis_argument(what, axis, resource.rank)
-    return index
+    return NONE
 
 
 # --- domains ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 FLOATS = ("f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2")
 SIGNED = ("i8", "i16", "i32", "i64", "index")
@@ -139,7 +139,7 @@ def default_dtype(value) -> str:
     return "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f64"
 
 
-@lru_cache(maxsize=None)
+@cache
 def domain_of(operation: str) -> frozenset[str]:
     return frozenset(DOMAINS[POINTWISE[operation].domain])
 
@@ -374,7 +374,7 @@ def _strict() -> Policy:
     return Policy("strict", tuple(sorted(specs, key=lambda s: s.name)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def policy_named(name: str) -> Policy:
     """The policy of that name. Raises NotImplementedError for one that is not there."""
     if name == "strict":
@@ -421,7 +421,7 @@ def _operand(operation: str, x):
     raise TypeError(f"{operation}: a dtype or a real number is expected, not {x!r}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def resolvable_plans(tensor_dtypes: tuple[str, ...] = tuple(WIDTH), weak_scalars: tuple = WEAK_SCALAR_PROBES,
                      policy: str = "strict") -> tuple[OperationPlan, ...]:
     """Every distinct plan over these dtypes and probes, accumulator variants included, in registry order."""
