@@ -35,7 +35,16 @@ def plan_lanes(program: Program, stage: Stage) -> StagePlan:
         return StagePlan(stage.tasks)
     order = tuple(a for a in stage.tasks if a.name != lane) + tuple(a for a in stage.tasks if a.name == lane)
     width = _point_width(stage) if runs_points(stage) else PHASE_LANES
-    return StagePlan(order, lane, width, varying_resources(program, stage, lane))
+    varying = varying_resources(program, stage, lane)
+    if _ragged(stage, varying):
+        return StagePlan(stage.tasks)
+    return StagePlan(order, lane, width, varying)
+
+
+def _ragged(stage: Stage, varying: frozenset[str]) -> bool:
+    """Whether a structured operation has another extent in every lane: lanes cannot share its tree."""
+    return any(s in varying or s[1:] in varying for ph in walk_phases(stage.body) if not all(isinstance(k, Store) for k in ph.sinks)
+               for a in ph.loops for s in a.extent.symbols if s.startswith("%"))
 
 
 def _lane_axis(program: Program, stage: Stage) -> str | None:

@@ -230,7 +230,9 @@ def feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
         if s.kind.startswith("arg"):                         # indices ascend: the older of two equals wins
             wins = o.gt(x[-2], old[-2])
             return [o.select(wins, new, kept) for new, kept in zip(x, old)]
-        return [o.fma(x[0], x[1], old[0])] if s.kind == "fma" else merge(env, s, old, x)
+        if s.kind == "fma":
+            return [o.fma(x[0], x[1], old[0]) if is_float(x[0].dt) else o.add(o.mul(x[0], x[1]), old[0])]
+        return merge(env, s, old, x)
     if a.current:
         old = [v.get() for v in a.current]
         new = combined(old)

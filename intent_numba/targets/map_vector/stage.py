@@ -14,7 +14,7 @@ from .env import ONE, ZERO, Env, index
 from .expr import hoist
 from .layout import Layout
 from .memory import Storage, row_major
-from .plan import PHASE_LANES, StagePlan, plan_lanes, sink_roots
+from .plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots
 
 SMALL_SCRATCH = 8192
 """Bytes of scratch that still go on the stack."""
@@ -31,7 +31,8 @@ def plan_stage(program: Program, stage: Stage) -> StagePlan:
 
 
 def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, plan: StagePlan, name: str) -> None:
-    fn = module.function(name, "void", [("i64", "lo"), ("i64", "hi"), ("ptr", "frame")], head="internal", attrs="nounwind noinline")
+    fn = module.function(name, "void", [("i64", "lo"), ("i64", "hi"), ("ptr", "frame")], head="internal",
+                         attrs='nounwind noinline "intent-opt"="full"' if runs_points(stage) else "nounwind noinline")
     env = Env(program, layout, fn, "%frame", "%frame", plan.width)
     env.varying = plan.varying
     env.private = frozenset(r.name for r in stage.resources)
