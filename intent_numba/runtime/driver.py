@@ -161,7 +161,7 @@ class _own_errors:
         return self
 
     def __exit__(self, kind, error, trace):
-        if error is None or isinstance(error, errors.IntentError) or not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, (errors.IntentError, MemoryError)):
             return False
         if os.environ.get("INTENT_DEBUG") == "1":
             return False

@@ -129,16 +129,29 @@ class _Writer(Checks):
 
     def scalar(self, p: Parameter, item: str) -> str:
         if p.dt == "bool":
-            true = self.let(f"icmp eq ptr {item}, {self.object(True)}")
-            false = self.let(f"icmp eq ptr {item}, {self.object(False)}")
+            true, false = (self.let(f"or i1 {self.is_object(item, a)}, {self.is_object(item, b)}")
+                           for a, b in ((True, np.True_), (False, np.False_)))
             self.guard(self.let(f"or i1 {true}, {false}"), "miss")
             return self.let(f"zext i1 {true} to i64")
         return self.integer(p, item) if is_int(p.dt) else self.floating(p, item)
 
+    def is_object(self, item: str, obj) -> str:
+        return self.let(f"icmp eq ptr {item}, {self.object(obj)}")
+
     def integer(self, p: Parameter, item: str) -> str:
-        self.guard(self.type_is(item, int), "miss")
-        value = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {item}", "ptr %overflow")
-        self.guard(self.let(f"icmp eq i32 {self.load('%overflow', 0, 'i32')}, 0"), "miss")
+        python, other, numpy, done = self.label(), self.label(), self.label(), self.label()
+        self.line(f"br i1 {self.type_is(item, int)}, label %{python}, label %{other}")
+        self.block(python)
+        number = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {item}", "ptr %overflow")
+        fits = self.let(f"icmp eq i32 {self.load('%overflow', 0, 'i32')}, 0")
+        self.line(f"br i1 {fits}, label %{done}, label %miss")
+        self.block(other)
+        self.line(f"br i1 {self.type_is(item, np.int64)}, label %{numpy}, label %miss")
+        self.block(numpy)
+        exact = self.load(item, _NUMBER)
+        self.line(f"br label %{done}")
+        self.block(done)
+        value = self.let(f"phi i64 [ {number}, %{python} ], [ {exact}, %{numpy} ]")
         lo, hi = int_range(p.dt)
         if BITS[p.dt] < 64:
             self.guard(self.let(f"icmp sle i64 {value}, {hi}"), "miss")

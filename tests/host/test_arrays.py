@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import array
+import sys
+import types
 
 import ml_dtypes
 import numpy as np
@@ -156,3 +158,36 @@ def test_owner():
     assert aliasing.owner(a[2:][::2]) is a
     raw = bytearray(80)
     assert aliasing.owner(np.frombuffer(raw)[1:]) is aliasing.owner(np.frombuffer(memoryview(raw))) is raw
+
+
+class Tensor:
+    """What as_array asks of a torch tensor."""
+
+    def __init__(self, a, dtype, device="cpu"):
+        self.a, self.dtype = a, dtype
+        self.device = type("Device", (), {"type": device, "__str__": lambda self: device})()
+
+    def detach(self):
+        return self
+
+    def numpy(self):
+        assert self.dtype != "torch.bfloat16", "NumPy has no such dtype"
+        return self.a
+
+    def view(self, dtype):
+        return Tensor(self.a.view(dtype), str(dtype))
+
+
+def test_torch_tensors_share_their_memory(monkeypatch):
+    torch = types.ModuleType("torch")
+    torch.Tensor, torch.int16, torch.uint8 = Tensor, "i2", "u1"
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    a = np.zeros(4, "f4")
+    as_array(Tensor(a, "torch.float32"))[0] = 1
+    assert a[0] == 1
+    raw = np.zeros(4, "u2")
+    seen = as_array(Tensor(raw, "torch.bfloat16"))
+    seen[1] = 1.0
+    assert seen.dtype == ml_dtypes.bfloat16 and raw[1] == 0x3F80
+    with pytest.raises(NotAnArray, match="cuda"):
+        as_array(Tensor(a, "torch.float32", "cuda:0"))

@@ -94,7 +94,8 @@ def test_everything_else_is_left_to_python(scale):
     raw = np.zeros(49, "u1")[1:].view("f4").reshape(3, 4)
     row = np.zeros((4, 4), "f4")
     for args in [(), (x,), (x, 1.0, y, y), (x.astype("f8"), 1.0, y), (x.astype(">f4"), 1.0, y), (x[0], 1.0, y), (x, 1.0, y[:2]),
-                 (x, 1, y), (x, True, y), (x, 1e300, y), (x, "1", y), (x, None, y), (x, np.float16(1), y), (x.view(np.matrix), 1.0, y),
+                 (x, 1, y), (x, True, y), (x, 1e300, y), (x, "1", y), (x, None, y), (x, np.int64(1), y), (x, np.float16(1), y),
+                 (x.view(np.matrix), 1.0, y),
                  (x, 1.0, readonly), (raw, 1.0, y), (x, 1.0, raw), (x, 1.0, x), (row[:3], 1.0, row[1:]),
                  (x, 1.0, as_strided(y, (3, 4), (0, 4))),
                  (x, 1.0, as_strided(np.zeros(40, "f4"), (3, 4), (8, 4))), (memoryview(x), 1.0, y), (x.tolist(), 1.0, y)]:
@@ -140,7 +141,8 @@ def test_scalars_of_every_kind():
     recorder, out = Recorder(numbers), np.zeros(1, "f4")
     assert recorder(True, -128, 2**63 - 1, -2**63, 0.1, out) == "taken"
     assert recorder(False, 127, 0, 2**63 - 1, np.float64("nan"), out) == "taken"
-    for position, bad in [(0, 1), (0, np.True_), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
+    assert recorder(np.True_, np.int64(-128), np.int64(5), np.int64(-2**63), -0.0, out) == "taken"
+    for position, bad in [(0, 1), (1, np.int64(128)), (2, np.int64(-1)), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
                           (3, 2**63), (3, 1.0), (4, 1)]:
         args = [True, 1, 1, 1, 1.0, out]
         args[position] = bad
