@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..kir import Extent, Op, Region, Scalar, Value, View
+from ..kir import Extent, Op, Region, Scalar, Tensor, Value, View
 from ..kir.ops import FIXED_ORDER
 from ..kir.types import is_float
 from ..task import (Axis, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan, Stage, Stmt,
                     Store)
-from .analysis import PURE, analyse, independent, scalar_only, selectable, straight, used_symbols
+from .analysis import END, PURE, analyse, independent, scalar_only, selectable, straight, used_symbols
 from .inplace import inplace_pairs
+from .interchange import interchange
 from .pull import Kept, Puller
 from .stages import build_phases, outside, split_reduction, stage_cost
 from .uses import Group, Use, count_nodes, extend, load_coords, loads, sink_nodes, targets
@@ -372,19 +373,19 @@ class Lowering:
         """``v`` is what is stored under ``name``."""
         self.pull.bind[v] = self.g("load", (), name, v.type.dt) if isinstance(v.type, Scalar) else Kept(name)
 
-    def put(self, name: str, v: Value, ctx: Context):
+    def put(self, name: str, v: Value, ctx: Context, pos: int = OUTSIDE):
         """name[...] = v"""
         if isinstance(v.type, Scalar):
             self.settle(ctx, [node := self.pull.scalar(v)])
             self.phase(ctx, [Store(name, (), node)])
         else:
-            self.put_tensor(name, v, ctx)
+            self.put_tensor(name, v, ctx, pos)
 
-    def put_tensor(self, name, v, ctx: Context):
+    def put_tensor(self, name, v, ctx: Context, pos: int):
         own = tuple(self.axis(e) for e in v.type.shape)
         self.pull.trace = trace = []
         node = self.pull.pull(v, self.nodes(own))
-        self.use(Store(name, self.nodes(own), node), (), own, (), (), OUTSIDE, ctx, trace)
+        self.use(Store(name, self.nodes(own), node), (), own, (), (), pos, ctx, trace)
 
     def buffer(self, op: Op, pos, ctx: Context):
         t = op.result.type
@@ -471,6 +472,7 @@ class Lowering:
         domain, inits = op.args[0], op.args[1:]
         names = self.carries(inits, region.params[1:], pos, ctx)
         begin, _, step = self.pull.define[domain].args[:3]
+        before = {r.name for r in ctx.resources}
         var = self.cell(f"%{region.params[0].name}", "index", ctx)
         stmt = For(var, self.pull.scalar(begin), self.pull.scalar(step), domain.type.extent)
         self.pull.bind[region.params[0]] = self.g("load", (), var, "index")
@@ -478,7 +480,12 @@ class Lowering:
         if op.attrs.get("breaks"):
             stmt.stop = self.cell(self.fresh("c"), "bool", ctx)
         self.body(region, stmt.body, names, yields[1:] if stmt.stop else yields, ctx, flag=stmt.stop and (stmt.stop, yields[0]))
-        ctx.stmts.append(stmt)
+        turned = ctx.top and interchange(stmt, ctx.resources, before)
+        if turned:
+            stage, frees = turned
+            ctx.stmts += [stage, *frees]
+        else:
+            ctx.stmts.append(stmt)
         for v, n in zip(op.results, names):
             self.place(v, n)
 
@@ -537,22 +544,39 @@ class Lowering:
         crossing = any(n in reads[m] for n, _ in todo for m, _ in todo if m != n)
         if any(isinstance(v.type, Scalar) for _, v in todo):
             self.flush(ctx)                              # the open group may still read the carries' old values
+        # The last assignment stands for the end of the block: whoever shares its group need not outlive it.
+        last = END if todo and isinstance(todo[-1][1].type, Tensor) else OUTSIDE
         if not crossing:
             for n, v in todo:
-                self.put(n, v, ctx)
+                self.put(n, v, ctx, last if n == todo[-1][0] else OUTSIDE)
             return
         temps = []
         for n, v in todo:
-            t = self.storage(v.type, ctx, "k", "next value of a carry")
-            self.put(t, v, ctx)
+            if isinstance(v.type, Scalar):
+                t = self.storage(v.type, ctx, "k", "next value of a carry")
+                self.put(t, v, ctx)
+            else:
+                t = self.next_value(v, ctx)
             temps.append((n, t, v))
-        self.flush(ctx)
+        if any(isinstance(v.type, Scalar) for _, v in todo):
+            self.flush(ctx)
         for n, t, v in temps:
             if isinstance(v.type, Scalar):
                 self.phase(ctx, [Store(n, (), self.g("load", (), t, v.type.dt))])
             else:
                 own = tuple(self.axis(e) for e in v.type.shape)
-                self.use(Store(n, self.nodes(own), self.g("load", self.nodes(own), t, v.type.dt)), (), own, (), (), OUTSIDE, ctx, [])
+                self.use(Store(n, self.nodes(own), self.g("load", self.nodes(own), t, v.type.dt)), (), own, (), (),
+                         last if n == todo[-1][0] else OUTSIDE, ctx, [])
+
+    def next_value(self, v: Value, ctx: Context) -> str:
+        """A carry's next value, stored until all carries are assigned."""
+        own = tuple(self.axis(e) for e in v.type.shape)
+        self.pull.trace = trace = []
+        node = self.pull.pull(v, self.nodes(own))
+        name = self.fresh("u")
+        self.dims[name], self.dt[name] = own, v.type.dt
+        self.use(Store(name, self.nodes(own), node), (), own, (), (name,), OUTSIDE, ctx, trace)
+        return name
 
     def if_(self, op: Op, pos, ctx: Context):
         cond = self.pull.scalar(op.args[0])

@@ -313,3 +313,36 @@ DIFFERENCES = """kernel differences(%a: view<f32, [N], in>, %x: view<f32, [N], o
 def test_a_carry_is_assigned_after_the_stores_that_use_its_old_value():
     _, x = both(DIFFERENCES, rng(5), rng(5))
     assert x[0] == rng(5)[0]
+
+
+RECURRENCE = """kernel recurrence(%x: view<f32, [T, B, D], in>, %w: view<f32, [D, D], in>, %y: view<f32, [T, B, D], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %t = extent {e=`T`} : index
+  %b = extent {e=`B`} : index
+  %d = extent {e=`D`} : index
+  %dt = domain %0, %t, %1 : domain<T>
+  %db = domain %0, %b, %1 : domain<B>
+  %dd = domain %0, %d, %1 : domain<D>
+  %2 = read %w, %dd, %dd : tensor<f32, [D, D]>
+  %z = const {value=0.0} : f32
+  %3 = broadcast %z : tensor<f32, [B, D]>
+  %4 = for %dt, %3 : tensor<f32, [B, D]> {
+    ^(%i: index, %h: tensor<f32, [B, D]>):
+    %5 = contract %h, %2 {reduce=((1, 0),), batch=(), form="chain"} : tensor<f32, [B, D]>
+    %6 = read %x, %i, %db, %dd : tensor<f32, [B, D]>
+    %7 = add %5, %6 : tensor<f32, [B, D]>
+    %8 = tanh %7 : tensor<f32, [B, D]>
+    write %y, %i, %db, %dd, %8
+    yield %8
+  }
+}
+"""
+
+
+def test_a_loop_around_one_stage_becomes_a_stage_around_the_loop():
+    _, p = program(RECURRENCE)
+    (init, run) = p.body
+    assert [a.extent.symbol for a in run.tasks] == ["B"] and type(run.body[0]).__name__ == "For"
+    both(RECURRENCE, rng(4, 3, 5), rng(5, 5), rng(4, 3, 5))
+    both(RECURRENCE, rng(0, 3, 5), rng(5, 5), rng(0, 3, 5))
