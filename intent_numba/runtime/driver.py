@@ -9,6 +9,7 @@ import os
 import re
 import uuid
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import errors
 from ..kir.ir import Kernel, walk
@@ -25,7 +26,7 @@ SUPPORTED_POLICIES = ("strict",)
 class Compiled:
     """Code for one aliasing class. ``origin`` says where it came from: "compiled" or "cache"."""
     symbol: str
-    code: object
+    code: Any
     facts: Facts
     kir: str
     origin: str

@@ -25,6 +25,8 @@ class Kernel:
     Raises CompileError when the function is not a legal kernel, CallError when arguments break their annotations.
     """
     __intent_kernel__ = True
+    __name__: str
+    __qualname__: str
 
     def __init__(self, pyfunc, policy: str = "strict"):
         functools.update_wrapper(self, pyfunc)
