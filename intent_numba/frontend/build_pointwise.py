@@ -108,12 +108,15 @@ def tanh(fb, result, value, approximate):
 
 
 def select(fb, result, cond, a, b, what="I.select"):
-    e = fb.e
+    return choose(fb.e, cond, a, b, getattr(result, "dt", "index"), what)
+
+
+def choose(e: Emitter, cond, a, b, dt: str, what: str = "I.select"):
+    """``select`` of front values, in dtype ``dt``."""
     tensor = any(map(is_tensor, (cond, a, b)))
     shape = broadcast_shapes(e, [shape_of(x) for x in (cond, a, b)], what) if tensor else ()
     if isinstance(cond, Lit) and not tensor:
         return a if cond.value else b
-    dt = result.dt
     args = [place(e, cond, "bool", shape, tensor)] + [place(e, x, dt, shape, tensor) for x in (a, b)]
     return e.one("select", args, _type(dt, shape, tensor))
 

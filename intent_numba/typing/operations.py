@@ -100,7 +100,8 @@ def _literal_hint(value, dt: str) -> str:
     if dt == "bool":
         return "compare explicitly"
     if isinstance(value, float) and dt in DOMAINS["i"]:
-        return f"write {int(value)}, or cast the other operand to a float" if value == int(value) else "cast the other operand to a float"
+        whole = value.is_integer()
+        return f"write {int(value)}, or cast the other operand to a float" if whole else "cast the other operand to a float"
     return ""
 
 
@@ -278,6 +279,8 @@ def select(cond, a, b, what="I.select"):
         if len(dts) > 1:
             refuse(f"{what}: the literals {a.value!r} and {b.value!r} have different kinds")
         dt = dts.pop()
+    if dt == "weak" and not any(isinstance(t, Tensor) for t in (cond, a, b)):
+        return Weak(min(t.value for t in (a, b) if isinstance(t, Weak)))
     return result_type("index" if dt == "weak" else dt, (cond, a, b))
 
 

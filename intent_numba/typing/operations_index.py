@@ -215,7 +215,10 @@ def python_range(*args):
     return Domain("domain", 1)
 
 
-def python_enumerate(d, *start):
+def python_enumerate(*args):
+    if not args:
+        refuse("enumerate: the domain is missing")
+    d, *start = args
     if start:
         refuse("enumerate: a start value is not supported", "add it to the ordinal")
     if not (isinstance(d, Domain) and d.kind == "domain"):
