@@ -119,8 +119,15 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, memory, address(array) - lo, array.strides)
 
 
-def address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
+if sys.implementation.name == "cpython":
+    def address(array: np.ndarray) -> int:
+        """Where element [0, 0, ...] lies: the first field after the object's head. Ten times quicker than asking the array,
+        and a call asks often."""
+        return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+else:
+    def address(array: np.ndarray) -> int:
+        """Where element [0, 0, ...] lies."""
+        return array.__array_interface__["data"][0]
 
 
 def byte_range(array: np.ndarray) -> tuple[int, int]:

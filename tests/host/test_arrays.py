@@ -88,6 +88,7 @@ def test_dtypes_of_carriers():
 def test_byte_ranges():
     a = np.zeros((4, 6), "f4")
     start = address(a)
+    assert start == a.ctypes.data == a.__array_interface__["data"][0] and address(a[1:, 2:]) == a[1:, 2:].ctypes.data
     assert byte_range(a) == (start, start + 96)
     assert byte_range(a[::-1, ::-1]) == (start, start + 96)
     assert byte_range(a[1:3, 2:3]) == (start + 32, start + 60)
