@@ -16,7 +16,7 @@ from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
 from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
-from . import build_index, build_pointwise, build_structured
+from . import build_index, build_pointwise, build_region, build_structured
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
 from .build_pointwise import elementwise, power
@@ -26,7 +26,7 @@ from .products import is_static, static
 from .structure import RETURN, names_read, structure
 from .values import Lit, Product, RaggedValue, Rec, SliceValue
 
-BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD}
+BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD}
 
 
 class FunctionBuilder(ControlBuilder):
@@ -37,6 +37,7 @@ class FunctionBuilder(ControlBuilder):
         self.frames = [Frame("body", None, [], [], {}, set(), set())]
         self.last = None
         self._uses = None
+        self.argument_types = (), {}            # of the operation that is being built
 
     def build(self):
         """Build the body; gives the returned front value."""
@@ -177,6 +178,7 @@ class FunctionBuilder(ControlBuilder):
         kws = {name: (self.plain_or_product(callee, self.env[a.name]), self.types[a.name]) for name, a in v.kws}
         match callee:
             case OperationT():
+                self.argument_types = kinds, {n: k for n, (_, k) in kws.items()}
                 return self.operation(callee.obj, values, {n: x for n, (x, _) in kws.items()}, t)
             case OperatorT():
                 return self.builtin(callee.obj, values, t)

@@ -33,6 +33,7 @@ class Emitter:
         self.domains: dict = {}                 # domain value -> its arguments
         self.negations: dict = {}               # not x -> x
         self.clamped: dict = {}                 # "%name" -> Extent it equals where that is not negative
+        self.private: set = set()               # buffers of the expansion of an operation, invisible to the program
 
     # --- operations --------------------------------------------------------------------------------------------------
 

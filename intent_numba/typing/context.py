@@ -19,7 +19,7 @@ from ..language.annotations import Enum
 from ..language.dtypes import DType
 from ..language.functions import Helper
 from ..language.operation import Operation
-from . import operations, operations_index, operations_structured
+from . import operations, operations_index, operations_region, operations_structured
 from .binding import Default, bind
 from .merge import explain, merge
 from .policy import default_dtype
@@ -28,7 +28,7 @@ from .types import (NONE, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, Record, Sca
                     is_tuple)
 
 RULES = {**operations.RULES, **operations_index.RULES, **operations_structured.RULES}
-CONTEXT_RULES = operations_structured.CONTEXT_RULES
+CONTEXT_RULES = {**operations_structured.CONTEXT_RULES, **operations_region.CONTEXT_RULES}
 
 
 class Literal:
