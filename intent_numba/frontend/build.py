@@ -16,7 +16,7 @@ from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
 from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
-from . import build_index, build_pointwise, build_region, build_structured
+from . import build_index, build_pointwise, build_random, build_region, build_structured
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
 from .build_pointwise import elementwise, power
@@ -26,7 +26,7 @@ from .products import is_static, static
 from .structure import RETURN, names_read, structure
 from .values import Lit, Product, RaggedValue, Rec, SliceValue
 
-BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD}
+BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD}
 
 
 class FunctionBuilder(ControlBuilder):

@@ -12,7 +12,7 @@ from .emitter import Emitter
 from .products import fit, flatten, leaves_of, unflatten
 from .shapes import broadcast_shapes, expand, place, require_same, transpose
 
-IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer"}
+IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers"}
 
 
 def axes_of(axis, rank: int) -> list[int]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class OpInfo:
     """``operands`` is the number of elementwise operands (None: the operation has a rule of its own).
-    ``domain``: n numeric, f float, i integer, b bool, any; joined by |. ``result``: same, bool, or attr (own rule)."""
+    ``domain``: n numeric, f float, i integer, b bool, u64, any; joined by |. ``result``: same, bool, u32, or attr (own rule)."""
     operands: int | None
     domain: str = "any"
     result: str = "same"
@@ -47,6 +47,7 @@ ELEMENTWISE: dict[str, OpInfo] = {
     "lgamma": OpInfo(1, "f"), "sin": OpInfo(1, "f"), "asin": OpInfo(1, "f"), "cos": OpInfo(1, "f"),
     "tanh": OpInfo(1, "f", doc="attr approximate"), "floor": OpInfo(1, "f"), "ceil": OpInfo(1, "f"), "sqrt": OpInfo(1, "f"),
     "rsqrt": OpInfo(1, "f"), "erf": OpInfo(1, "f"), "erfc": OpInfo(1, "f"), "i0": OpInfo(1, "f"), "sigmoid": OpInfo(1, "f"),
+    "random_bits": OpInfo(2, "u64", "u32", doc="seed, counter: a word of Philox4x32-10 (000 section 12)"),
 }
 
 # Values and shapes.

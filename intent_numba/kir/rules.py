@@ -87,11 +87,11 @@ def _without(shape, axis: int):
 
 
 def _in_domain(dt: str, domain: str) -> bool:
-    groups = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "any": DTYPES}
+    groups = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "u64": ("u64",), "any": DTYPES}
     return any(dt in groups[d] for d in domain.split("|"))
 
 
-DOMAIN_NAMES = {"n": "numeric", "f": "floating", "i": "integer", "b": "bool", "i|b": "integer or bool", "any": "any"}
+DOMAIN_NAMES = {"n": "numeric", "f": "floating", "i": "integer", "b": "bool", "i|b": "integer or bool", "u64": "u64", "any": "any"}
 
 
 # --- elementwise ------------------------------------------------------------------------------------------------------
@@ -120,8 +120,8 @@ def _elementwise(op: Op) -> None:
     match info.result:
         case "same":
             _result(op, _like(first, dt))
-        case "bool":
-            _result(op, _like(first, "bool"))
+        case "bool" | "u32":
+            _result(op, _like(first, info.result))
         case "attr":
             _result(op, _like(first, result.dt))
             _conversion(op.kind, dt, result.dt)
@@ -473,7 +473,7 @@ RULES = {
 }
 """The rule of every kind that is not elementwise."""
 
-EFFECTS = {"read", "write", "buffer", "parallel"}
+EFFECTS = {"read", "write", "buffer", "parallel", "random_bits"}
 """Kinds that a combine cannot contain."""
 
 REGIONS = {"reduce", "scan", "for", "loop", "if", "parallel"}

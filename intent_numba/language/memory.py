@@ -1,6 +1,7 @@
 """Buffers, scattered writes, atomics and random bits: stubs with their documentation. Spec: 002 sections 15 to 17."""
 from __future__ import annotations
 
+from .dtypes import ALL
 from .operation import Namespace, Operation, operation
 
 
@@ -91,11 +92,12 @@ atomic = Namespace("atomic", load=_load, store=_store, exchange=_exchange, add=_
 
 
 def _bits(seed, counter):
-    """Word ``counter % 4`` of Philox4x32-10 block ``counter // 4`` under the u64 seed, as u32."""
+    """Word ``counter % 4`` of Philox4x32-10 block ``counter // 4`` under the u64 seed, as u32. The counter is u64 or index;
+    scalars and tensors broadcast. Spec: 000 section 12."""
 
 
-def _uniform(seed, counter, *, dtype):
-    """A uniform value in [0, 1) from the bits of the counter."""
+def _uniform(seed, counter, *, dtype=ALL["f32"]):
+    """A uniform f32 value in [0, 1): the upper 24 bits of the counter's word times 2^-24."""
 
 
 random = Namespace("random", bits=Operation(_bits, "random.bits"), uniform=Operation(_uniform, "random.uniform"))

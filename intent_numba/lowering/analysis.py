@@ -12,7 +12,7 @@ from ..kir.ops import CONTROL, ELEMENTWISE, SHAPING
 
 COST = {"exp": 12, "exp2": 10, "log": 18, "log1p": 24, "lgamma": 80, "sin": 40, "cos": 40, "asin": 30, "tanh": 16, "erf": 24,
         "erfc": 40, "i0": 30, "sigmoid": 16, "pow": 60, "power": 64, "rsqrt": 8, "sqrt": 6, "div": 5, "floordiv": 12, "mod": 12,
-        "floor_divide": 40, "remainder": 40}
+        "floor_divide": 40, "remainder": 40, "random_bits": 60}
 """Rough operations of one element; whatever is absent costs one."""
 
 DEAR = 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from intent_numba.math import bessel, convert, error, exponential, gamma, integers, logarithm, order, power, remainder, roots, trig
+from intent_numba.math import bessel, convert, error, exponential, gamma, integers, logarithm, order, philox, power, remainder, roots, trig
 from intent_numba.math.term import FORMATS, Term
 
 FLOAT: dict[str, Callable[..., Term]] = {
@@ -23,7 +23,7 @@ FLOAT: dict[str, Callable[..., Term]] = {
     "maximum_num": order.maximum_num, "minimum_num": order.minimum_num,
 }
 INTEGER: dict[str, Callable[..., Term]] = {
-    "floordiv": integers.floordiv, "mod": integers.mod, "power": integers.power,
+    "floordiv": integers.floordiv, "mod": integers.mod, "power": integers.power, "random_bits": philox.random_bits,
     "maximum": order.maximum, "minimum": order.minimum, "maximum_num": order.maximum, "minimum_num": order.minimum,
 }
 NARROW = ("f16", "bf16", "f8e4m3fn", "f8e5m2")

@@ -19,7 +19,7 @@ from ..language.annotations import Enum
 from ..language.dtypes import DType
 from ..language.functions import Helper
 from ..language.operation import Operation
-from . import operations, operations_index, operations_region, operations_structured
+from . import operations, operations_index, operations_random, operations_region, operations_structured
 from .binding import Default, bind
 from .merge import explain, merge
 from .policy import default_dtype
@@ -27,7 +27,8 @@ from .problems import Refusal, refuse
 from .types import (NONE, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, Record, Scalar, Slice, Static, Weak, describe, dtype_of,
                     is_tuple)
 
-RULES = {**operations.RULES, **operations_index.RULES, **operations_structured.RULES}
+RULES = {**operations.RULES, **operations_index.RULES, **operations_structured.RULES,
+         **operations_random.RULES}
 CONTEXT_RULES = {**operations_structured.CONTEXT_RULES, **operations_region.CONTEXT_RULES}
 
 
@@ -106,12 +107,23 @@ class NjitT(_Callable):
         return signature(ctx.session.njit_type(self.obj, args, kws), *args, *kws.values())
 
 
+def _truth(*args):
+    if len(args) != 1:
+        refuse(f"bool takes one argument, {len(args)} given")
+    return operations.truth(*args)
+
+
 def _slice(*bounds):
+    if not 1 <= len(bounds) <= 3:
+        refuse(f"slice takes 1 to 3 arguments, {len(bounds)} given")
     bounds = (NONE, *bounds) if len(bounds) == 1 else bounds
     return Slice(*bounds, *[NONE] * (3 - len(bounds)))
 
 
-def _len(t):
+def _len(*args):
+    if len(args) != 1:
+        refuse(f"len takes one argument, {len(args)} given")
+    (t,) = args
     if is_tuple(t):
         return Lit(len(t.types))
     refuse(f"len: a tuple is expected, not {describe(t)}", "x.shape[0] is an extent")
@@ -127,7 +139,7 @@ def _operators():
     for fn in (operator.is_, operator.is_not):
         yield fn, fn.__name__, lambda a, b, fn=fn: operations.identity_test(fn, a, b)
     yield operator.not_, "not", operations.python_not
-    yield bool, "bool", operations.truth
+    yield bool, "bool", _truth
     yield operator.matmul, "@", operations.no_operator("@", "write I.matmul(a, b, acc_dtype=I.f32)")
     yield operator.imatmul, "@=", operations.no_operator("@=", "write I.matmul(a, b, acc_dtype=I.f32)")
     yield operator.contains, "in", operations.no_operator("in", "compare explicitly")

@@ -17,7 +17,7 @@ LANES = (0, 8, 32)
 
 
 def dtypes_of(domain: str):
-    groups = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "any": DTYPES}
+    groups = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "u64": ("u64",), "any": DTYPES}
     return [dt for part in domain.split("|") for dt in groups[part]]
 
 
@@ -34,7 +34,7 @@ def test_kind(kind):
     bench, cases = Bench(), []
     for dt in available:
         operands = ["bool", dt, dt] if kind == "select" else [dt] * info.operands
-        result = "bool" if info.result == "bool" else dt
+        result = info.result if info.result in ("bool", "u32") else dt
         for lanes in LANES:
             name = f"{kind}.{dt}.{lanes}"
             bench.add(name, lambda o, *v, r=result: o.elementwise(kind, v, r), operands, lanes)
