@@ -40,8 +40,8 @@ def _place(loc, message: str, source: str) -> str:
     """``file:line:col: message`` with the source line and a caret when the text can be found."""
     if loc is None:
         return message
-    where = f"{loc.file}:{loc.line}" + ("" if loc.col is None else f":{loc.col + 1}")
     text = (source or linecache.getline(loc.file, loc.line)).rstrip("\n")
+    where = f"{loc.file}:{loc.line}" + ("" if loc.col is None else f":{_char_column(text, loc.col) + 1 if text else loc.col + 1}")
     if not text.strip():
         return f"{where}: {message}"
     strip = len(text) - len(text.lstrip())

@@ -24,6 +24,7 @@ from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Sc
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune
 from .literals import report_statics, resolve_statics
+from .structure import is_phi, names_read
 
 TYPING = IntentTypingContext()
 TARGET = IntentTargetContext(TYPING)
@@ -197,8 +198,7 @@ class _Constraints(typeinfer.ConstraintNetwork):
             try:
                 constraint(inferer)
             except nberrors.TypingError as e:
-                if not isinstance(e, Refusal) or e.at is None:
-                    e.at = constraint.loc
+                e.at, e.constraint = constraint.loc, constraint
                 found.append(e)
         return found
 
@@ -233,7 +233,7 @@ def _last_return(func_ir):
 
 def _report(func_ir, inferer, found) -> CompileError:
     """One error with a diagnostic for each independent mistake, in source order."""
-    entries = [entry for e in found for entry in _diagnose(func_ir, inferer, e)]
+    entries = [entry for e in _independent(func_ir, found) for entry in _diagnose(func_ir, inferer, e)]
     seen, unique = set(), []
     for cls, d in sorted(entries, key=lambda entry: (entry[1].line or 0, entry[1].col or 0)):
         key = (d.line, d.col, d.message)
@@ -241,6 +241,30 @@ def _report(func_ir, inferer, found) -> CompileError:
             seen.add(key)
             unique.append((cls, d))
     return unique[0][0]([d for _, d in unique])
+
+
+def _independent(func_ir, found) -> list:
+    """Without what only follows from a name that has no schema."""
+    tainted = {e.constraint.dst for e in found if isinstance(e, Mismatch) and getattr(e, "constraint", None) is not None}
+    if not tainted:
+        return found
+    for _ in func_ir.blocks:
+        before = len(tainted)
+        for block in func_ir.blocks.values():
+            tainted.update(s.target.name for s in block.body if isinstance(s, ir.Assign) and not tainted.isdisjoint(names_read(s)))
+        if len(tainted) == before:
+            break
+    return [e for e in found if isinstance(e, Mismatch) or tainted.isdisjoint(_inputs(getattr(e, "constraint", None)))]
+
+
+def _inputs(constraint) -> list[str]:
+    """Names of the variables that a call or store reads."""
+    match constraint:
+        case typeinfer.CallConstraint():
+            return [v.name for v in (*constraint.args, *dict(constraint.kws).values())]
+        case typeinfer.SetItemConstraint():
+            return [constraint.target.name, constraint.index.name, constraint.value.name]
+    return []
 
 
 def _diagnose(func_ir, inferer, e):
@@ -266,18 +290,17 @@ def _diagnose(func_ir, inferer, e):
 
 def _mismatch(func_ir, inferer, cause: Mismatch, where):
     """A name that is two things: say which name, and point at the assignment that breaks the schema."""
-    for block in func_ir.blocks.values():
-        for inst in block.body:
-            if isinstance(inst, ir.Assign) and isinstance(inst.value, ir.Expr) and inst.value.op == "phi":
-                kinds = [(v, inferer.typevars[v.name].type) for v in inst.value.incoming_values
-                         if v is not ir.UNDEFINED and inferer.typevars[v.name].defined]
-                if {t for _, t in kinds} >= {cause.second} or cause.second in [t for _, t in kinds]:
-                    culprit = next(v for v, t in kinds if t == cause.second)
-                    plain = inst.target.unversioned_name
-                    label = "the value" if plain.startswith("$") else repr(plain)
-                    definition = _definition(func_ir, culprit.name)
-                    loc = kir_loc(definition.loc) if definition is not None else where
-                    return IntentTypeError, diagnostic(loc, f"{label} must keep one schema: {cause.message}", cause.hint)
+    name = getattr(getattr(cause, "constraint", None), "dst", None)
+    for phi in (s for block in func_ir.blocks.values() for s in block.body if is_phi(s) and s.target.name == name):
+        incoming = [v for v in phi.value.incoming_values if v is not ir.UNDEFINED and inferer.typevars[v.name].defined]
+        culprit = next((v for v in incoming if inferer.typevars[v.name].type == cause.second), None)
+        if culprit is None:
+            continue
+        plain = phi.target.unversioned_name
+        definition = _definition(func_ir, culprit.name)
+        label = "the value" if plain.startswith("$") else repr(plain)
+        return IntentTypeError, diagnostic(kir_loc(definition.loc) if definition is not None else where,
+                                           f"{label} must keep one schema: {cause.message}", cause.hint)
     return IntentTypeError, diagnostic(where, f"a name must keep one schema: {cause.message}", cause.hint)
 
 

@@ -8,8 +8,9 @@ from ..errors import CompileError, IntentTypeError
 
 class Refusal(TypingError):
     """A rule's verdict. ``cls`` is the error class the author will see. A ``located`` refusal comes from inside a helper and
-    already carries its diagnostics. ``at`` is the statement's position, once known."""
+    already carries its diagnostics. ``at`` and ``constraint`` say which statement it is about, once known."""
     at = None
+    constraint = None
 
     def __init__(self, message: str, hint: str = "", cls=IntentTypeError, located: CompileError | None = None):
         super().__init__(message)

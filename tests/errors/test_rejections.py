@@ -228,7 +228,6 @@ CASES = [
     ("t = I.buffer((4,), I.f32, init=n)", IntentTypeError, "init", None),
     # named, not there
     *[(f"t = I.{name}", UnsupportedError, f"I.{name.split('(')[0]} is not supported", None) for name in (
-        "region_fold(source=x[:], axis=0, summarize=two, combine=two, identity=0.0)",
         "histogram(k[:], bins=4, count_dtype=I.u32)", "quantize(x[:], format=I.quant.q8_k)",
         "atomic.add(y, 1.0, order='relaxed')", "scatter_reduce(y, index=k[:], value=x[:], combine=I.add)",
     )],
