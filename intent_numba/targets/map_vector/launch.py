@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
 from ..llvm.text import Function, Module
 from ..llvm.values import BYTES, Val
-from . import control, panel
+from . import control, panel, pointwise
 from .env import ONE, ZERO, Env, index
 from .layout import Layout, frame_layout
 from .memory import Storage
@@ -121,7 +121,11 @@ class _Host:
             for a in plan.order:
                 points = o.mul(points, env.extent(a.extent))
             with fn.if_(o.gt(points, ZERO).text), env.scope():
-                units = points if plan.panel is None else panel.units(env, plan.panel)
+                units = points
+                if plan.panel is not None:
+                    units = panel.units(env, plan.panel)
+                elif plan.crossing is not None:
+                    units = pointwise.units(env, plan)
                 self.run_stage(s, plan, name, points, units)
             bad = fn.ins(f"load i64, ptr {env.slot_pointer(self.layout.error)}")
             fine = fn.fresh_label("ran")
@@ -151,7 +155,7 @@ class _Host:
         env, o, fn, module = self.env, self.env.o, self.env.fn, self.module
         wanted = o.mul(threads, index(CHUNKS_PER_THREAD))
         unit = ONE
-        if plan.lanes is not None and plan.panel is None:
+        if plan.lanes is not None and plan.panel is None and plan.crossing is None:
             row = env.extent(plan.order[-1].extent)
             unit = o.select(o.ge(points, o.mul(row, wanted)), row, index(plan.width or PHASE_LANES))
         share = _ceil(env, _ceil(env, points, wanted), unit)

@@ -20,12 +20,14 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class StagePlan:
-    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (see panel.py)."""
+    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (see panel.py);
+    ``crossing``: in blocks of two axes (see pointwise.py)."""
     order: tuple[Axis, ...]
     lanes: str | None = None
     width: int = 0
     varying: frozenset[str] = frozenset()
     panel: object = None
+    crossing: Axis | None = None
 
 
 def plan_lanes(program: Program, stage: Stage) -> StagePlan:

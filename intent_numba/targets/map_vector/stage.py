@@ -5,10 +5,12 @@ per row, then the last axis runs point by point, or tile by tile when the lanes 
 """
 from __future__ import annotations
 
-from ...task.program import Phase, Program, Resource, Stage, Store
+from dataclasses import replace
+
+from ...task.program import Program, Resource, Stage
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
-from . import control, grouped
+from . import control, grouped, pointwise
 from . import panel as panels
 from .env import ONE, ZERO, Env, index
 from .expr import hoist
@@ -24,7 +26,8 @@ def plan_stage(program: Program, stage: Stage) -> StagePlan:
     """How a stage is run: in blocks if it multiplies matrices, else over lanes or points."""
     found = panels.find_panel(stage)
     if found is None:
-        return plan_lanes(program, stage)
+        plan = plan_lanes(program, stage)
+        return plan if plan.lanes is None else replace(plan, crossing=pointwise.crossing_axis(stage, plan.order))
     if found.n is None:
         return StagePlan(stage.tasks, panel=found)
     return StagePlan(stage.tasks, found.n.name, PHASE_LANES, frozenset(r.name for r in stage.resources), found)
@@ -125,8 +128,11 @@ def _walk(env: Env, stage: Stage, plan: StagePlan) -> None:
         with fn.loop("%lo", "%hi"), env.scope():
             control.run(env, stage.body)
         return
+    if plan.crossing is not None:
+        return pointwise.run_crossing(env, stage, plan)
     *outer, last = plan.order
-    n = env.extent(last.extent)
+    flat = pointwise.flat_resources(env.program, stage, plan.order) if plan.lanes is not None else None
+    n = env.extent(last.extent) if flat is None else pointwise.row_length(env, plan.order, flat)
     with fn.if_(o.lt(lo, hi).text), env.scope():
         with fn.repeat([("i64", "%lo")]) as rows, env.scope():
             point = Val("index", rows.carried[0])
@@ -152,13 +158,14 @@ def _walk(env: Env, stage: Stage, plan: StagePlan) -> None:
             following = o.add(point, o.sub(end, first))
             rows.next[0] = following.text
             rows.again = o.lt(following, hi).text
+    return None
 
 
 def _row(env: Env, stage: Stage, plan: StagePlan, axis: str, first: Val, end: Val) -> None:
     """Points first .. end-1 of the last task axis, at least one."""
     fn = env.fn
-    if all(isinstance(s, Phase) and not s.loops for s in stage.body):
-        stores = [s for ph in stage.body for s in ph.sinks if isinstance(s, Store)]
+    if pointwise.is_pointwise(stage):
+        stores = [s for ph in stage.body for s in ph.sinks]
         roots = [r for s in stores for r in sink_roots(s)]
         hoist(env, roots, frozenset(s.resource for s in stores) | {r.name for r in stage.resources})
     if plan.lanes is None:
