@@ -52,6 +52,7 @@ class Env:
         self.storage: dict = {}
         self.varying: frozenset[str] = frozenset()
         self.private: frozenset[str] = frozenset()
+        self.turned: dict[int, str] = {}                     # id of a Store -> where it goes instead (see turning.py)
         self.host = False
         self._scopes: list[dict] = [{}]
         self._varies: dict = {}
@@ -160,6 +161,10 @@ class Env:
     def mask(self) -> Val | None:
         """Lanes that control flow has left on, None if it has not switched any off."""
         return None if self._mask is None else self.kept(self._mask)
+
+    @property
+    def mask_is_set(self) -> bool:
+        return self._mask is not None
 
     def live(self) -> Val:
         """Bool vector: lanes that exist and that control flow has not switched off."""

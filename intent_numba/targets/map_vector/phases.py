@@ -7,7 +7,7 @@ axis itself.
 from __future__ import annotations
 
 from ...task.program import Axis, Contract, Phase, Reduce, Scan, Store
-from . import contraction, reductions, scans
+from . import contraction, reductions, scans, turning
 from .env import ZERO, Env
 from .expr import hoist, value
 from .memory import store
@@ -29,7 +29,10 @@ def perform(env: Env, s: Store) -> None:
     """Store an expression's value here; later sinks of this point use the value."""
     x = value(env, s.value)
     valid = value(env, s.valid) if s.valid is not None else None
-    store(env, s.resource, s.coords, x, valid)
+    if id(s) in env.turned:
+        env.o.store(env.wide(x), env.turned[id(s)])
+    else:
+        store(env, s.resource, s.coords, x, valid)
     if valid is None:
         env.remember(id(env.graph("load", s.coords, s.resource, x.dt)), x)
 
@@ -73,7 +76,7 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
                 contraction.contract(env, structured, inner, perform)
 
     def full():
-        nest(env, free, lane, roots, written, leaf)
+        nest(env, free, lane, roots, written, leaf, sinks if structured is None else ())
 
     def empty():
         nest(env, free, lane, (), written, lambda: _nothing(env, sinks, perform))
@@ -104,8 +107,9 @@ def _nothing(env: Env, sinks, perform) -> None:
                 contraction.finish(env, s, env.o.const(0, s.a.dt), perform)
 
 
-def nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
-    """The loops, outermost first, around ``leaf()``. What the roots need is computed as far out as it is known."""
+def nest(env: Env, axes, lane: str | None, roots, written, leaf, sinks=()) -> None:
+    """The loops, outermost first, around ``leaf()``. What the roots need is computed as far out as it is known. ``sinks`` are
+    those that the innermost loop performs directly."""
     o = env.o
     some = None
     for a in axes:
@@ -117,12 +121,12 @@ def nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
         elif a.extent.const <= 0:
             return
     if some is None:
-        return _nest(env, axes, lane, roots, written, leaf)
+        return _nest(env, axes, lane, roots, written, leaf, sinks)
     with env.fn.if_(some.text), env.scope():
-        _nest(env, axes, lane, roots, written, leaf)
+        _nest(env, axes, lane, roots, written, leaf, sinks)
 
 
-def _nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
+def _nest(env: Env, axes, lane: str | None, roots, written, leaf, sinks=()) -> None:
     if not axes:
         return leaf()
     o, (axis, *inner) = env.o, axes
@@ -133,10 +137,13 @@ def _nest(env: Env, axes, lane: str | None, roots, written, leaf) -> None:
     if axis.name == lane:
         with env.fn.loop("0", n.text, PHASE_LANES) as lp:
             with env.tiled(env.make_tile(axis.name, o.relabel(_index(lp), "index"), n, PHASE_LANES)):
-                _nest(env, inner, lane, roots, written, leaf)
+                _nest(env, inner, lane, roots, written, leaf, sinks)
         return None
+    if not inner and sinks:
+        with turning.loop(env, axis, ZERO, n, sinks):
+            return leaf()
     with env.fn.loop("0", n.text) as lp, env.bound(axis.name, _index(lp)):
-        _nest(env, inner, lane, roots, written, leaf)
+        _nest(env, inner, lane, roots, written, leaf, sinks)
     return None
 
 

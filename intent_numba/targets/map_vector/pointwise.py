@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...task.program import Axis, Phase, Program, Stage, Store
 from ..llvm.values import Val
-from . import control
+from . import control, turning
 from .env import ONE, Env, index
 from .expr import hoist
 from .plan import StagePlan, sink_roots, walk_nodes, walks
@@ -117,7 +117,7 @@ def run_crossing(env: Env, stage: Stage, plan: StagePlan) -> None:
         with fn.loop("0", n.text, plan.width) as across:
             with env.tiled(env.make_tile(lane.name, Val("index", across.index), n, plan.width)):
                 hoist(env, roots, written)
-                with fn.loop(block[0].text, block[1].text) as down, env.bound(plan.crossing.name, Val("index", down.index)):
+                with turning.loop(env, plan.crossing, *block, stores):
                     control.run(env, stage.body)
         for name in bound:
             del env.axes[name]
