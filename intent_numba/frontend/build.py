@@ -16,7 +16,7 @@ from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
 from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
-from . import build_index, build_pointwise, build_random, build_region, build_structured
+from . import build_atomics, build_index, build_pointwise, build_random, build_region, build_structured
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
 from .build_pointwise import elementwise, power
@@ -26,7 +26,8 @@ from .products import is_static, static
 from .structure import RETURN, names_read, structure
 from .values import Lit, Product, RaggedValue, Rec, SliceValue
 
-BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD}
+BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD,
+         **build_atomics.BUILD}
 
 
 class FunctionBuilder(ControlBuilder):
@@ -37,6 +38,7 @@ class FunctionBuilder(ControlBuilder):
         self.frames = [Frame("body", None, [], [], {}, set(), set())]
         self.last = None
         self._uses = None
+        self.places = build_atomics.element_expressions(typed.func_ir, typed.typemap)
         self.argument_types = (), {}            # of the operation that is being built
 
     def build(self):
@@ -117,6 +119,8 @@ class FunctionBuilder(ControlBuilder):
                 return self.binary(INPLACE.get(v.fn, v.fn), self.env[v.lhs.name], self.env[v.rhs.name])
             case "unary":
                 return self.unary(v.fn, self.env[v.value.name])
+            case "getitem" if id(v) in self.places:
+                return build_atomics.Element(self.env[v.value.name], self.plain_value(self.env[v.index.name]))
             case "getitem":
                 return getitem(self.e, self.plain_value(self.env[v.value.name]), self.plain_value(self.env[v.index.name]))
             case "static_getitem":
@@ -214,6 +218,8 @@ class FunctionBuilder(ControlBuilder):
             return build_index.python_range(self, t, *values)
         if fn is enumerate:
             return build_index.python_enumerate(self, t, *values)
+        if fn is tuple:
+            return values[0]
         if is_static(t):
             return static(t)
         if fn in INPLACE or fn in BINARY:

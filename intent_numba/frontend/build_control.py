@@ -73,8 +73,7 @@ class ControlBuilder:
                     self.e.b.loc = kir_loc(node.loc)
                     return self.leave(RETURN, {RETURN: self.returned(node.name)})
                 case If():
-                    self.e.b.loc = kir_loc(node.loc)
-                    return self.branch(self.condition(node.cond), lambda: self.run(node.then), lambda: self.run(node.orelse))
+                    return self.choose(node)
                 case Block():
                     self.frames[-1].local.append(node.label)
                     out = self.run(node.body)
@@ -93,6 +92,10 @@ class ControlBuilder:
                 case _:
                     self.statement(node)
         raise AssertionError("control fell off the end of a block")
+
+    def choose(self, node: If) -> Outcome:
+        self.e.b.loc = kir_loc(node.loc)
+        return self.branch(self.condition(node.cond), lambda: self.run(node.then), lambda: self.run(node.orelse))
 
     def bind(self, payload: dict) -> None:
         self.env.update({k: v for k, v in payload.items() if not isinstance(k, tuple) and v is not UNDEFINED})
@@ -154,7 +157,8 @@ class ControlBuilder:
             return Outcome((ITERATION,), {**out, ("to", ITERATION): Lit(True)})
         if frame.kind == "parallel":
             word = "return" if label == RETURN else "break"
-            self.e.fail(LanguageError, f"{word} cannot leave a parallel loop: its points have no order", "continue skips a point; an ordered for may break")
+            self.e.fail(LanguageError, f"{word} cannot leave a parallel loop: its points have no order",
+                        "continue skips a point; an ordered for may break")
         return self._leave_loop(frame, label, payload)
 
     def _leave_loop(self, frame: Frame, label, payload: dict) -> Outcome:
@@ -371,8 +375,8 @@ class ControlBuilder:
         self.env.update(results)
         if slots is None:
             return self.run(node.after)
-        direct = len(frame.exits) == 1 and len(node.after) == 1 and isinstance(node.after[0], Goto) and node.after[0].label == frame.exits[0]
-        if direct and all(frame.shared.get(u) == v for u, v in node.after[0].pairs):
+        direct = [n for n in node.after if isinstance(n, Goto) and [n.label] == frame.exits]
+        if node.after == direct and all(frame.shared.get(u) == v for u, v in direct[0].pairs):
             return self.run(node.after)
         return self.branch(slots.pop("left"), lambda: self._after_exit(frame, slots), lambda: self.run(node.after))
 
@@ -477,7 +481,8 @@ class ControlBuilder:
         for extent in getattr(t, "shape", ()):
             for s in extent.symbols:
                 if s.startswith("%") and not any(self.e.symbols[s] in scope.defined for scope in self.e.scopes):
-                    self.e.fail(IntentShapeError, "a tensor whose extent is made inside a loop cannot leave it", "reduce or store it inside")
+                    self.e.fail(IntentShapeError, "a tensor whose extent is made inside a loop cannot leave it",
+                                "reduce or store it inside")
         return dummy(self.e, t)
 
 

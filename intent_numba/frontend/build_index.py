@@ -11,6 +11,9 @@ from .shapes import (broadcast_shapes, expand, extents_argument, is_whole, make_
 from .values import Dom, GroupValue, Idx, Iteration, Lit, RaggedValue, SliceValue
 
 
+ALWAYS = Lit(True)
+
+
 @dataclass
 class Relation:
     """An index made explicit: one KIR argument for each source axis; ``shape`` of the access; ``new`` the positions in the final
@@ -138,10 +141,9 @@ def gather(fb, result, src, index, valid, fill):
     r = relation(e, src, index)
     if r.new:
         e.fail(IntentShapeError, "I.gather: None cannot stand in a guarded index", "add the axis to the result, g[:, None]")
-    tensor = bool(r.shape)
     args = (src, *r.args, _guard(e, valid, "bool", r, "valid"), _guard(e, _bool_fill(fill, src), src.type.dt, r, "fill"))
-    return e.one("gather" if isinstance(src.type, Tensor) else "read", args, Tensor(src.type.dt, r.shape) if tensor else Scalar(src.type.dt),
-                 guard=True)
+    kind = "gather" if isinstance(src.type, Tensor) else "read"
+    return e.one(kind, args, tensor_or_scalar(src.type.dt, r.shape), guard=True)
 
 
 def _bool_fill(fill, src):
@@ -157,24 +159,24 @@ def _guard(e: Emitter, x, dt: str, r: Relation, name: str) -> Value:
 
 # --- writes ------------------------------------------------------------------------------------------------------------
 
-def setitem(e: Emitter, target: Value, index, value, valid=Lit(True), **attrs) -> None:
+def setitem(e: Emitter, target: Value, index, value, valid=ALWAYS, **attrs) -> None:
     if isinstance(valid, Lit) and not valid.value:
         return
     r = relation(e, target, index)
     shape = list(r.shape)
     for position in r.new:
         shape.insert(position, Extent.of(1))
-    stored = _aligned(e, value, target.type.dt, tuple(shape), "store")
+    stored = aligned(e, value, target.type.dt, tuple(shape), "store")
     if r.new:
         stored = reshape(e, stored, r.shape) if r.shape else to_scalar(e, reshape(e, stored, ()))
     args = (target, *r.args, stored)
     if not isinstance(valid, Lit):
-        args += (_aligned(e, valid, "bool", r.shape, "valid"),)
+        args += (aligned(e, valid, "bool", r.shape, "valid"),)
         attrs["guard"] = True
     e.emit("write", args, (), **attrs)
 
 
-def _aligned(e: Emitter, x, dt: str, shape, what: str) -> Value:
+def aligned(e: Emitter, x, dt: str, shape, what: str) -> Value:
     """A value broadcast to the relation's shape; it may not enlarge it."""
     own = shape_of(x)
     for have, want in zip(own[::-1], shape[::-1]):

@@ -150,8 +150,8 @@ def combine_region(fb, combine, schema, types, what: str):
     for op in walk(region):
         if op.kind in IMPURE:
             e.b.loc = op.loc or loc
-            e.fail(LanguageError, f"{what}: combine must be pure, it cannot {IMPURE[op.kind]}", "pass what it needs as components of the value",
-                   ((loc, "it is the combine of this operation"),))
+            e.fail(LanguageError, f"{what}: combine must be pure, it cannot {IMPURE[op.kind]}",
+                   "pass what it needs as components of the value", ((loc, "it is the combine of this operation"),))
     return region
 
 

@@ -69,11 +69,9 @@ def _expression(func_ir, e: ir.Expr, depth: int):
         return _binary(e.fn, a, b)
     elif e.op == "call" and len(e.args) == 1 and not e.kws:
         fn = func_ir._definitions.get(e.func.name, ())
-        if len(fn) == 1 and isinstance(fn[0], ir.Const) and fn[0].value is bool or len(fn) == 1 and isinstance(fn[0], ir.Global) and fn[0].value is bool:
+        if len(fn) == 1 and isinstance(fn[0], (ir.Const, ir.Global)) and fn[0].value is bool:
             x = _evaluate(func_ir, e.args[0].name, depth)
             return bool(x) if _plain(x) else UNKNOWN
-    elif e.op in ("build_tuple", "static_getitem", "getitem"):
-        return UNKNOWN
     return UNKNOWN
 
 

@@ -55,7 +55,8 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
             if os.environ.get("INTENT_DEBUG"):
                 raise
             where = emitter.b.loc if emitter is not None and emitter.b.loc is not None else function_loc(pyfunc)
-            raise UnsupportedError(diagnostic(where, "this construct is not supported in a kernel", "set INTENT_DEBUG=1 to see where the compiler stopped")) from None
+            raise UnsupportedError(diagnostic(where, "this construct is not supported in a kernel",
+                                              "set INTENT_DEBUG=1 to see where the compiler stopped")) from None
         finally:
             TYPING.session = previous
 
@@ -89,7 +90,8 @@ def constexpr_values(pyfunc, signature, given: dict) -> dict:
         if kind is float and type(value) is int:
             value = float(value)
         if not isinstance(value, kind) or kind in (int, float) and type(value) is bool:
-            raise IntentTypeError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: the Constexpr {p.name!r} must be {kind.__name__}, got {value!r}"))
+            message = f"{pyfunc.__name__}: the Constexpr {p.name!r} must be {kind.__name__}, got {value!r}"
+            raise IntentTypeError(diagnostic(function_loc(pyfunc), message))
         out[p.name] = value
     return out
 

@@ -152,7 +152,8 @@ def _captured(value, loc, shape_names):
     name, obj = value.name, value.value
     if obj is ir.UNDEFINED:
         if name in shape_names:
-            fail(IntentNameError, loc, f"{name!r} is a shape name of the annotations, not a value", f"read it from a shape first, such as {name}, = x.shape or {name} = x.shape[0]")
+            fail(IntentNameError, loc, f"{name!r} is a shape name of the annotations, not a value",
+                 f"read it from a shape first, such as {name}, = x.shape or {name} = x.shape[0]")
         fail(IntentNameError, loc, f"the name {name!r} is not defined")
     return _allowed(obj, name, loc)
 
@@ -177,4 +178,5 @@ def _allowed(obj, name: str, loc):
     if callable(obj):
         fail(LanguageError, loc, f"{name!r} is an ordinary Python function or class; a kernel cannot call it",
              "decorate it with @intent.fn, or @numba.njit if it works on scalars")
-    fail(LanguageError, loc, f"{name!r} is a {type(obj).__name__}: only bool, int, float and enum values can be captured", "pass arrays as parameters")
+    fail(LanguageError, loc, f"{name!r} is a {type(obj).__name__}: only bool, int, float and enum values can be captured",
+         "pass arrays as parameters")

@@ -221,7 +221,8 @@ def _infer_types(func_ir, args):
             typemap, return_type, _ = inferer.unify(raise_errors=True)
         except Mismatch as e:
             loc = kir_loc(_last_return(func_ir))
-            raise IntentTypeError(diagnostic(loc, f"the returns of {func_ir.func_id.func_name} have no common schema: {e.message}", e.hint)) from None
+            message = f"the returns of {func_ir.func_id.func_name} have no common schema: {e.message}"
+            raise IntentTypeError(diagnostic(loc, message, e.hint)) from None
         except nberrors.NumbaError as e:
             raise _report(func_ir, inferer, [e]) from None
     return typemap, return_type

@@ -8,8 +8,9 @@ from ..kir import Scalar as KScalar
 from ..kir import Tensor as KTensor
 from ..kir import Value
 from ..language.dtypes import DType
-from ..typing.types import (Buffer, Domain, DTypeT, EllipsisT, EnumT, Group, Lit as LitT, NamedFloat, NoneT, Record, Scalar, Static, Tensor, View,
+from ..typing.types import (Buffer, Domain, DTypeT, EllipsisT, EnumT, Group, NamedFloat, NoneT, Record, Scalar, Static, Tensor, View,
                             Weak, is_tuple)
+from ..typing.types import Lit as LitT
 from .emitter import Emitter
 from .shapes import make_domain, retype
 from .values import Dom, Idx, Lit, Rec
@@ -31,7 +32,8 @@ def flatten(e: Emitter, value, t) -> list[Value]:
         case Domain(kind="domain"):
             return [e.index(value.begin), e.index(value.end), e.index(value.step)]
         case Buffer() | View():
-            e.fail(LanguageError, "which view or buffer a name stands for cannot be decided at run time", "select between values, not memory")
+            e.fail(LanguageError, "which view or buffer a name stands for cannot be decided at run time",
+                   "select between values, not memory")
         case LitT() | NoneT() | DTypeT() | EnumT() | Static():
             return []
         case Group() | Domain():

@@ -87,7 +87,10 @@ def to_scalar(e: Emitter, v: Value) -> Value:
 
 # --- domains -----------------------------------------------------------------------------------------------------------
 
-def make_domain(e: Emitter, begin, end, step=Lit(1), source: Dom | None = None) -> Dom:
+ONE = Lit(1)
+
+
+def make_domain(e: Emitter, begin, end, step=ONE, source: Dom | None = None) -> Dom:
     """``source`` makes a subregion: its bounds are the caller's obligation."""
     extent = e.length(begin, end, step, obligation=source is not None)
     args = (e.index(begin), e.index(end), e.index(step)) + (() if source is None else (source.value,))
@@ -143,7 +146,8 @@ def product(extents) -> Extent:
 
 
 def reshape(e: Emitter, v: Value, wanted: tuple[Extent, ...]) -> Value:
-    """Row-major reshape; an extent of -1 is inferred."""
+    """Row-major reshape; an extent of -1 is inferred. Counts that differ provably are refused; that dynamic ones agree is the
+    author's word."""
     source = product(v.type.shape)
     holes = [i for i, x in enumerate(wanted) if x.const == -1]
     if holes:
@@ -152,12 +156,9 @@ def reshape(e: Emitter, v: Value, wanted: tuple[Extent, ...]) -> Value:
         if inferred is None:
             inferred = _divided_at_run_time(e, source, rest)
         wanted = (*wanted[:holes[0]], inferred, *wanted[holes[0] + 1:])
-    elif not e.same(source, product(wanted)):
-        if e.different(source, product(wanted)):
-            e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} has {extent_text(source)} elements, "
-                                     f"{shape_text(wanted)} has {extent_text(product(wanted))}")
-        e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} and {shape_text(wanted)} are not known to have the same count",
-               "use -1 for one extent, or extents of the value's own shape")
+    elif e.different(source, product(wanted)):
+        e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} has {extent_text(source)} elements, "
+                                 f"{shape_text(wanted)} has {extent_text(product(wanted))}")
     if not wanted and isinstance(v.type, Scalar):
         return e.one("broadcast", (v,), Tensor(v.type.dt, ()))
     if isinstance(v.type, Scalar):

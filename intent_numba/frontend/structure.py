@@ -137,7 +137,7 @@ class Structurer:
             left = [h for h in self.loops if d in self.loops[h].body and n not in self.loops[h].body]
             if left:
                 outermost = min(left, key=self.rank.get)
-                if len(left) == 1 and d == outermost and forward[n] == 1 and self._iternext(outermost) and self.blocks[d].body[-1].falsebr == n:
+                if left == [d] and forward[n] == 1 and self._iternext(d) and self.blocks[d].body[-1].falsebr == n:
                     continue                # the exhaustion path of a for: its code follows the loop directly
                 self.hoists[outermost].append(n)
                 self.hoisted.add(n)

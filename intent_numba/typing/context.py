@@ -19,7 +19,7 @@ from ..language.annotations import Enum
 from ..language.dtypes import DType
 from ..language.functions import Helper
 from ..language.operation import Operation
-from . import operations, operations_index, operations_random, operations_region, operations_structured
+from . import operations, operations_atomics, operations_index, operations_random, operations_region, operations_structured
 from .binding import Default, bind
 from .merge import explain, merge
 from .policy import default_dtype
@@ -28,8 +28,8 @@ from .types import (NONE, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, Record, Sca
                     is_tuple)
 
 RULES = {**operations.RULES, **operations_index.RULES, **operations_structured.RULES,
-         **operations_random.RULES}
-CONTEXT_RULES = {**operations_structured.CONTEXT_RULES, **operations_region.CONTEXT_RULES}
+         **operations_random.RULES, **operations_atomics.RULES}
+CONTEXT_RULES = {**operations_structured.CONTEXT_RULES, **operations_region.CONTEXT_RULES, **operations_atomics.CONTEXT_RULES}
 
 
 class Literal:
@@ -129,6 +129,12 @@ def _len(*args):
     refuse(f"len: a tuple is expected, not {describe(t)}", "x.shape[0] is an extent")
 
 
+def _tuple(*args):
+    if len(args) == 1 and is_tuple(args[0]):
+        return args[0]
+    refuse("tuple: one tuple is expected", "write the components, (a, b)")
+
+
 def _operators():
     for fn in operations.BINARY:
         yield fn, fn.__name__, lambda a, b, fn=fn: operations.binary(fn, a, b)
@@ -150,6 +156,7 @@ def _operators():
     yield enumerate, "enumerate", operations_index.python_enumerate
     yield slice, "slice", _slice
     yield len, "len", _len
+    yield tuple, "tuple", _tuple
 
 
 OPERATORS = {fn: OperatorT(fn, name, rule) for fn, name, rule in _operators()}

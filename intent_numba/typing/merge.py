@@ -72,7 +72,8 @@ def explain(a, b) -> tuple[str, str]:
             problem = literal_problem(x.value, y.dt)
             return problem or "", f"write I.cast({x.value!r}, I.{y.dt})"
         if isinstance(x, NamedFloat) and dtype_of(y) and y.rank == 0 and not isinstance(y, Tensor):
-            return f"it is f64 (a float literal bound to a name) on one path and {y.dt} on the other", f"write I.cast({x.value!r}, I.{y.dt})"
+            return (f"it is f64 (a float literal bound to a name) on one path and {y.dt} on the other",
+                    f"write I.cast({x.value!r}, I.{y.dt})")
         if isinstance(x, Weak) and dtype_of(y) and y.rank == 0 and not isinstance(y, Tensor):
             return f"it is an integer of literals on one path and {y.dt} on the other", f"write I.cast({x.value!r}, I.{y.dt})"
     if dtype_of(a) and dtype_of(b) and dtype_of(a) != dtype_of(b):

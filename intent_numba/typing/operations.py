@@ -216,7 +216,8 @@ def truth(a):
     if isinstance(a, Scalar) and a.dt == "bool":
         return BOOL
     if isinstance(a, Tensor):
-        refuse(f"a condition must be a bool scalar, not a {describe(a)}", "use I.select for elementwise choice, I.reduce.any or I.reduce.all to decide once")
+        refuse(f"a condition must be a bool scalar, not a {describe(a)}",
+               "use I.select for elementwise choice, I.reduce.any or I.reduce.all to decide once")
     if isinstance(a, EnumT):
         refuse("an enum member has no truth value", "compare it with ==")
     refuse(f"a condition must be a bool scalar, not {describe(a)}", "compare explicitly, x != 0")
@@ -315,7 +316,8 @@ def bitcast(value, dtype):
     if "bool" in (source, result.dt):
         refuse("I.bitcast: bool has no bit pattern to reinterpret", "use I.cast")
     if WIDTH[source] != WIDTH[result.dt]:
-        refuse(f"I.bitcast: {source} has {WIDTH[source]} bits and {result.dt} has {WIDTH[result.dt]}", "bitcast keeps the width; use I.cast to convert")
+        refuse(f"I.bitcast: {source} has {WIDTH[source]} bits and {result.dt} has {WIDTH[result.dt]}",
+               "bitcast keeps the width; use I.cast to convert")
     return result
 
 

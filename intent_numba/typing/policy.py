@@ -295,8 +295,8 @@ def _arithmetic(dt: str) -> Arithmetic:
 
 
 def _plan(name: str, operands, dt: str, accumulation, accumulator, output: str) -> OperationPlan:
-    plans = tuple(OperandPlan(OperandRole.TENSOR, x, accumulator or dt) if isinstance(x, str) else OperandPlan(OperandRole.WEAK_SCALAR, None, dt)
-                  for x in operands)
+    plans = tuple(OperandPlan(OperandRole.TENSOR, x, accumulator or dt) if isinstance(x, str)
+                  else OperandPlan(OperandRole.WEAK_SCALAR, None, dt) for x in operands)
     return OperationPlan(name, plans, _arithmetic(accumulator or dt), accumulation, accumulator, output)
 
 
@@ -366,11 +366,13 @@ def _strict() -> Policy:
                                        for roles in _roles(rule.arity)))
              for name, rule in POINTWISE.items()]
     tensor = OperandRole.TENSOR
-    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, _reduction_rule(name, rule), (DOMAINS[rule.domain],) * rule.operands),))
+    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, _reduction_rule(name, rule),
+                                                     (DOMAINS[rule.domain],) * rule.operands),))
               for name, rule in REDUCTIONS.items()]
     branches = [(tensor, *roles) for roles in _roles(2)]
     everything = DOMAINS["nb"]
-    specs.append(OperationSpec("select", tuple(OperationOverload(roles, _select_rule, (BOOL, *_domains(roles[1:], everything))) for roles in branches)))
+    specs.append(OperationSpec("select", tuple(OperationOverload(roles, _select_rule, (BOOL, *_domains(roles[1:], everything)))
+                                               for roles in branches)))
     return Policy("strict", tuple(sorted(specs, key=lambda s: s.name)))
 
 
@@ -442,9 +444,13 @@ def _configurable(name: str) -> bool:
 
 
 def _enumerate(overload: OperationOverload, tensor_dtypes, weak_scalars):
-    """Operands of one overload; the strict policy wants one dtype, so mixed dtypes are not enumerated."""
+    """Operands of one overload. The strict policy wants one dtype, so mixed dtypes are not enumerated; a domain of one dtype
+    (the condition of select) has its own."""
     for dt in tensor_dtypes:
         for probe in weak_scalars if OperandRole.WEAK_SCALAR in overload.roles else (None,):
             domains = iter(overload.tensor_domains)
-            choice = [(dt if dt in (d := next(domains)) or len(d) > 1 else d[0]) if r is OperandRole.TENSOR else probe for r in overload.roles]
-            yield tuple(choice)
+            yield tuple(_choice(next(domains), dt) if role is OperandRole.TENSOR else probe for role in overload.roles)
+
+
+def _choice(domain: tuple[str, ...], dt: str) -> str:
+    return domain[0] if len(domain) == 1 else dt

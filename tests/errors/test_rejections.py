@@ -71,7 +71,8 @@ class FakeKernel:
 
 
 WORLD = {"I": I, "Mode": Mode, "Other": Other, "recursive": recursive, "mutual": mutual, "impure": impure, "two": two, "np": np,
-         "wants_i32": wants_i32, "scalar_njit": scalar_njit, "inner": FakeKernel(), "ARRAY": np.zeros(3), "LIST": [1, 2], "plain": lambda v: v}
+         "wants_i32": wants_i32, "scalar_njit": scalar_njit, "inner": FakeKernel(), "ARRAY": np.zeros(3), "LIST": [1, 2],
+         "plain": lambda v: v}
 COUNT = 0
 
 
@@ -145,8 +146,10 @@ CASES = [
     # memory and order
     ("x[0] = 1.0", LanguageError, "read-only", "x[0]"),
     ("t = x[:]\nt[0] = 1.0", LanguageError, "immutable", "t[0] = 1.0"),
-    ("acc = I.cast(0, I.f32)\nfor i in I.parallel(I.domain(0, 3)):\n    acc = acc + x[i]\ny[0] = acc", LanguageError, "carried over a parallel loop", None),
-    ("for i in I.parallel(I.domain(0, 3)):\n    if x[i] > 0.0:\n        break\n    y[i] = 0.0", LanguageError, "break cannot leave a parallel loop", None),
+    ("acc = I.cast(0, I.f32)\nfor i in I.parallel(I.domain(0, 3)):\n    acc = acc + x[i]\ny[0] = acc",
+     LanguageError, "carried over a parallel loop", None),
+    ("for i in I.parallel(I.domain(0, 3)):\n    if x[i] > 0.0:\n        break\n    y[i] = 0.0",
+     LanguageError, "break cannot leave a parallel loop", None),
     ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = x[i]\n    y[i + 1] = 0.0", LanguageError, "another point writes", None),
     ("for i, j in I.parallel((I.domain(0, 3), I.domain(0, 4))):\n    y[i] = x[j]", LanguageError, "same element", "y[i]"),
     ("t = I.buffer((4,), I.f32)\nfor i in I.parallel(I.domain(0, 3)):\n    t[i] = t[i + 1]", LanguageError, "another point reads", None),

@@ -77,7 +77,8 @@ def test_a_mistake_in_a_helper_shows_the_calls():
 
 
 def test_a_race_shows_both_lines():
-    e = failing("def kernel(y: I.InOut[I.f32, ('N',)]):\n    for i in I.parallel(I.domain(0, 9)):\n        t = y[i + 1]\n        y[i] = t\n", "<race>")
+    e = failing("def kernel(y: I.InOut[I.f32, ('N',)]):\n    for i in I.parallel(I.domain(0, 9)):\n        t = y[i+1]\n        y[i] = t\n",
+                "<race>")
     assert isinstance(e, LanguageError)
     assert e.line == 4 and [loc.line for loc, _ in e.diagnostics[0].notes] == [3, 2]
 

@@ -167,3 +167,40 @@ def test_redefinition_of_the_same_name():
         interpret(scope["kernel"], f32(5), y)
         results.append(float(y[0]))
     assert results == [10, 15]
+
+
+def test_star_arguments_tuples_and_none_defaults():
+    @Helper
+    def three(a, b, c):
+        return a + b + c
+
+    @Helper
+    def maybe(v, w=None):
+        if w is None:
+            return v
+        return v + w
+
+    def kernel(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M", "N")], s: I.Out[I.i32, (3,)]):
+        pair = (x[0, 0], x[0, 1])
+        y[:, :] = I.full(x.shape[:1] + (1,), 2, I.f32) + I.zeros(x.shape, I.f32) + three(*pair, x[1, 1])
+        s[0] = len(x.shape)
+        s[1] = maybe(I.cast(3, I.i32))
+        s[2] = maybe(I.cast(3, I.i32), 4)
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    y, s = np.zeros_like(x), np.zeros(3, "i4")
+    interpret(kernel, x, y, s)
+    assert (y == 2 + 0 + 1 + 4).all() and s.tolist() == [2, 3, 7]
+
+
+def test_two_njit_functions_of_one_name_stay_apart():
+    def make(k):
+        @numba.njit
+        def f(a):
+            return a + k
+        return f
+    one, two = make(1), make(2)
+
+    def kernel(x: I.f32, y: I.Out[I.f32, (2,)]):
+        y[0] = one(x)
+        y[1] = two(x)
+    assert list(build_kernel(kernel).externs.values()) == [one, two]

@@ -39,7 +39,8 @@ def test_resolution_refuses():
 
 
 def test_widening_and_accumulators():
-    assert [resolve_operation_plan("reduce_sum", dt).output for dt in ("i8", "u16", "f16", "bf16", "f64", "i64")] == ["i32", "u32", "f32", "f32", "f64", "i64"]
+    widened = {"i8": "i32", "u16": "u32", "f16": "f32", "bf16": "f32", "f64": "f64", "i64": "i64"}
+    assert {dt: resolve_operation_plan("reduce_sum", dt).output for dt in widened} == widened
     plan = resolve_operation_plan("contract", "f16", "f16", accumulator_dtype=I.f32)
     assert (plan.output, plan.accumulation) == ("f32", Accumulation.CONTRACTION)
     assert resolve_operation_plan("contract", "i8", "i8", accumulator_dtype="i32").accumulation is Accumulation.MODULAR_SUM
@@ -68,7 +69,8 @@ def binary_kernel(kind: str, dt: str, out: str):
     symbol = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<",
               "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[kind]
     scope = {"I": I}
-    exec(f"def kernel(a: I.In[I.{dt}, ('N',)], b: I.In[I.{dt}, ('N',)], y: I.Out[I.{out}, ('N',)]):\n    y[:] = a[:] {symbol} b[:]\n", scope)
+    exec(f"def kernel(a: I.In[I.{dt}, ('N',)], b: I.In[I.{dt}, ('N',)], y: I.Out[I.{out}, ('N',)]):\n"
+         f"    y[:] = a[:] {symbol} b[:]\n", scope)
     return scope["kernel"]
 
 

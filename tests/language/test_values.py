@@ -353,7 +353,8 @@ def longest(a, b):
 
 
 def test_reductions():
-    def kernel(x: I.In[I.f32, ("M", "N")], h: I.In[I.f16, ("N",)], y: I.Out[I.f32, (8,)], k: I.Out[I.index, ("M",)], v: I.Out[I.f32, ("M",)]):
+    def kernel(x: I.In[I.f32, ("M", "N")], h: I.In[I.f16, ("N",)], y: I.Out[I.f32, (8,)], k: I.Out[I.index, ("M",)],
+               v: I.Out[I.f32, ("M",)]):
         t = x[:, :]
         y[0] = I.reduce.max(t, axis=(0, 1))
         y[1] = I.reduce.sum(h[:], axis=0)
