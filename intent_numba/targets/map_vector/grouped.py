@@ -16,7 +16,9 @@ from . import reductions as red
 from .env import ZERO, Env, Variable, index
 from .phases import groups, phase
 
-GROUP = 16
+GROUP = 32
+BUNDLE = 4
+"""Elements of a slot taken at once: they are 32 rows apart."""
 PITCH = LANES + 1
 """Slots from tile to tile: at 32 the same slot of all tiles would fall into one set of the first cache."""
 
@@ -80,7 +82,7 @@ def _reduce(env: Env, ph: Phase, tiles: Tiles) -> None:
 def _elements(env: Env, axis, n: Val, sinks, tiles: Tiles) -> None:
     o = env.o
     chunked = axis.extent.const is None or axis.extent.const > CHUNK
-    accs = [_accumulator(env, s, chunked) for s in sinks]
+    accs = _accumulators(env, sinks)
     trees = [a for a in accs if a.tree]
 
     def reset(which):
@@ -89,7 +91,19 @@ def _elements(env: Env, axis, n: Val, sinks, tiles: Tiles) -> None:
                 red.reset(env, _of_tile(env, a, number))
 
     def sweep(lo: Val, hi: Val):
-        with env.fn.loop(lo.text, hi.text) as lp:
+        if any(s.kind == "generic" or s.kind.startswith("arg") for s in sinks):
+            return rows(lo, lo, hi)                          # order matters, or the first element does
+        whole = o.and_(o.sub(hi, lo), index(-LANES * BUNDLE))
+        middle = o.add(lo, whole)
+        with env.fn.loop(lo.text, middle.text, LANES * BUNDLE) as blocks, env.fn.loop("0", str(LANES)) as lp, env.scope():
+            first, slot = Val("index", blocks.index), Val("index", lp.index)
+            places = [o.add(o.add(first, index(LANES * r)), slot) for r in range(BUNDLE)]
+            with tiles.each() as number:
+                _bundle(env, axis, [_of_tile(env, a, number) for a in accs], slot, places)
+        return rows(lo, middle, hi)
+
+    def rows(lo: Val, start: Val, hi: Val):
+        with env.fn.loop(start.text, hi.text) as lp:
             i = Val("index", lp.index)
             with env.bound(axis.name, i), tiles.each() as number:
                 for a in accs:
@@ -127,26 +141,50 @@ def _elements(env: Env, axis, n: Val, sinks, tiles: Tiles) -> None:
             red.finish(env, _of_tile(env, a, number), axis)
 
 
-def _accumulator(env: Env, s: Reduce, chunked: bool) -> red.Accumulator:
-    """Everything GROUP times, in memory."""
-    dts = red.carried(s, False)
+def _bundle(env: Env, axis, accs, slot: Val, places) -> None:
+    """Elements of one slot, of several rows, while its accumulator is in registers."""
+    held = [[v.get() for v in a.current] if a.current else red.get(env, a.dts, a.slots, slot, a.lanes) for a in accs]
+    for i in places:
+        with env.bound(axis.name, i):
+            held = [red.combined(env, a, old, red.operands(env, a, i)) for a, old in zip(accs, held)]
+    for a, x in zip(accs, held):
+        if a.current:
+            red.assign(a.current, x)
+        else:
+            red.put(env, a.dts, a.slots, slot, a.lanes, x)
+
+
+def arena(stage: Stage, width: int) -> int:
+    """Bytes that the accumulators of one phase of the stage take."""
+    return max(sum(size for s in ph.sinks for _, _, size in _rooms(s, width)) for ph in stage.body if interchanges(ph))
+
+
+def _rooms(s: Reduce, width: int):
+    """(purpose, number of the carried value, bytes) of a reduction's accumulators, GROUP times everything."""
     tree = s.form == "tree" or s.kind == "generic"
-    a = red.Accumulator(s, dts, False, env.width, env.width, tree)
+    for k, dt in enumerate(red.carried(s, False)):
+        lane = GROUP * width * BYTES[_register(dt)]
+        yield "results", k, lane
+        if tree:
+            yield "slots", k, lane * PITCH
+            yield "levels", k, lane * red.LEVELS * LANES
+        else:
+            yield "current", k, lane
 
-    def room(dt: str, elements: int) -> str:
-        return env.temp(dt, GROUP * env.width * elements)
 
-    def variables() -> list[Variable]:
-        return [Variable(env, dt, env.width, room(_register(dt), 1)) for dt in dts]
-
-    a.results = variables()
-    if tree:
-        a.slots = [room(dt, PITCH) for dt in dts]
-    else:
-        a.current = variables()
-    if tree and chunked:
-        a.levels = [room(dt, red.LEVELS * LANES) for dt in dts]
-    return a
+def _accumulators(env: Env, sinks) -> list[red.Accumulator]:
+    out, used = [], 0
+    for s in sinks:
+        a = red.Accumulator(s, red.carried(s, False), False, env.width, env.width, s.form == "tree" or s.kind == "generic")
+        for purpose, k, size in _rooms(s, env.width):
+            pointer = env.fn.ins(f"getelementptr i8, ptr {env.arena}, i64 {used}")
+            used += size
+            if purpose in ("slots", "levels"):
+                getattr(a, purpose).append(pointer)
+            else:
+                getattr(a, purpose).append(Variable(env, a.dts[k], env.width, pointer))
+        out.append(a)
+    return out
 
 
 def _of_tile(env: Env, a: red.Accumulator, number: Val) -> red.Accumulator:

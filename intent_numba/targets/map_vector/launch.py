@@ -8,11 +8,11 @@ from __future__ import annotations
 from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
 from ..llvm.text import Function, Module
 from ..llvm.values import BYTES, Val
-from . import control, panel, pointwise
+from . import control, grouped, panel, pointwise
 from .env import ONE, ZERO, Env, index
 from .layout import Layout, frame_layout
 from .memory import Storage
-from .plan import PHASE_LANES, StagePlan, sink_roots, sink_targets, walk_nodes, walk_phases
+from .plan import StagePlan, sink_roots, sink_targets, walk_nodes, walk_phases
 from .stage import bind_shared, emit_stage, plan_stage
 
 SERIAL_WORK = 1 << 16
@@ -145,19 +145,24 @@ class _Host:
         enough = o.ge(o.mul(points, per_point), index(SERIAL_WORK))
         parallel = o.and_(o.and_(enough, o.gt(threads, ONE)), o.gt(units, ONE))
         with fn.if_else(parallel.text) as branch:
-            self.run_threads(plan, name, units, threads)
+            self.run_threads(s, plan, name, units, threads)
             branch.orelse()
             serial()
         return None
 
-    def run_threads(self, plan: StagePlan, name: str, points: Val, threads: Val) -> None:
+    def run_threads(self, s: Stage, plan: StagePlan, name: str, points: Val, threads: Val) -> None:
         """Contiguous ranges of whole rows where there are enough rows, else of whole tiles."""
         env, o, fn, module = self.env, self.env.o, self.env.fn, self.module
         wanted = o.mul(threads, index(CHUNKS_PER_THREAD))
         unit = ONE
         if plan.lanes is not None and plan.panel is None and plan.crossing is None:
             row = env.extent(plan.order[-1].extent)
-            unit = o.select(o.ge(points, o.mul(row, wanted)), row, index(plan.width or PHASE_LANES))
+            unit = index(plan.width)
+            if grouped.can_group(s):                         # whole groups, if that leaves work for every thread
+                fair = o.mul(_ceil(env, _ceil(env, points, threads), unit), unit)
+                group = index(plan.width * grouped.GROUP)
+                unit = o.select(o.lt(fair, group), fair, group)
+            unit = o.select(o.ge(points, o.mul(row, wanted)), row, unit)
         share = _ceil(env, _ceil(env, points, wanted), unit)
         share = o.mul(share, unit)
         chunks = _ceil(env, points, share)

@@ -187,7 +187,7 @@ def reset(env: Env, a: Accumulator) -> None:
     if a.slots and a.sink.kind != "generic":
         o = env.o
         with env.fn.loop("0", str(LANES)) as lp:
-            _put(env, a.dts, a.slots, Val("index", lp.index), a.lanes, [o.splat(x, a.lanes) for x in start])
+            put(env, a.dts, a.slots, Val("index", lp.index), a.lanes, [o.splat(x, a.lanes) for x in start])
 
 
 # --- elements --------------------------------------------------------------------------------------------------------
@@ -215,50 +215,58 @@ def _sweep(env: Env, axis: Axis, horizontal: bool, lo: Val, hi: Val, sinks, accs
 
 def feed(env: Env, a: Accumulator, at: Val, i: Val) -> None:
     """One element (of every lane); ``at`` counts from the leaf's begin."""
-    o, s = env.o, a.sink
-    x = [value(env, v) for v in s.values]
-    if a.lanes:
-        x = [env.wide(v) for v in x]
-    if s.kind.startswith("arg"):
-        key = _key(env, s.kind, x[0])
-        if a.horizontal:
-            x = [key, o.splat(Val("i32", env.fn.ins(f"trunc i64 {o.shr(i, index(5)).text} to i32")), LANES)]
-        else:
-            x = [x[0], key, o.splat(i, a.lanes)]
-
-    def combined(old):
-        if s.kind.startswith("arg"):                         # indices ascend: the older of two equals wins
-            wins = o.gt(x[-2], old[-2])
-            return [o.select(wins, new, kept) for new, kept in zip(x, old)]
-        if s.kind == "fma":
-            return [o.fma(x[0], x[1], old[0]) if is_float(x[0].dt) else o.add(o.mul(x[0], x[1]), old[0])]
-        return merge(env, s, old, x)
+    o, x = env.o, operands(env, a, i)
     if a.current:
         old = [v.get() for v in a.current]
-        new = combined(old)
-        if s.kind == "generic":
+        new = combined(env, a, old, x)
+        if a.sink.kind == "generic":
             first = o.eq(at, ZERO)
             new = [o.select(first, p, q) for p, q in zip(x, new)]
         assign(a.before, old)
         assign(a.current, new)
         return
     slot = o.and_(at, index(LANES - 1))
-    if s.kind != "generic":
-        return _put(env, a.dts, a.slots, slot, a.lanes, combined(_get(env, a.dts, a.slots, slot, a.lanes)))
+    if a.sink.kind != "generic":
+        return put(env, a.dts, a.slots, slot, a.lanes, combined(env, a, get(env, a.dts, a.slots, slot, a.lanes), x))
     with env.fn.if_else(o.lt(at, index(LANES)).text) as branch:
-        _put(env, a.dts, a.slots, slot, a.lanes, x)
+        put(env, a.dts, a.slots, slot, a.lanes, x)
         branch.orelse()
         with env.scope():
-            _put(env, a.dts, a.slots, slot, a.lanes, combined(_get(env, a.dts, a.slots, slot, a.lanes)))
+            put(env, a.dts, a.slots, slot, a.lanes, combined(env, a, get(env, a.dts, a.slots, slot, a.lanes), x))
 
 
-def _get(env: Env, dts, memory, slot: Val, lanes: int) -> list[Val]:
+def operands(env: Env, a: Accumulator, i: Val) -> list[Val]:
+    """What the element at ``i`` brings to the accumulator."""
+    o, s = env.o, a.sink
+    x = [value(env, v) for v in s.values]
+    if a.lanes:
+        x = [env.wide(v) for v in x]
+    if not s.kind.startswith("arg"):
+        return x
+    key = _key(env, s.kind, x[0])
+    if a.horizontal:
+        return [key, o.splat(Val("i32", env.fn.ins(f"trunc i64 {o.shr(i, index(5)).text} to i32")), LANES)]
+    return [x[0], key, o.splat(i, a.lanes)]
+
+
+def combined(env: Env, a: Accumulator, old: list[Val], x: list[Val]) -> list[Val]:
+    """The accumulator after an element."""
+    o, s = env.o, a.sink
+    if s.kind.startswith("arg"):                             # indices ascend: the older of two equals wins
+        wins = o.gt(x[-2], old[-2])
+        return [o.select(wins, new, kept) for new, kept in zip(x, old)]
+    if s.kind == "fma":
+        return [o.fma(x[0], x[1], old[0]) if is_float(x[0].dt) else o.add(o.mul(x[0], x[1]), old[0])]
+    return merge(env, s, old, x)
+
+
+def get(env: Env, dts, memory, slot: Val, lanes: int) -> list[Val]:
     o = env.o
     at = o.mul(slot, index(max(lanes, 1)))
     return [o.load(dt, o.gep(dt, m, at), lanes) for dt, m in zip(dts, memory)]
 
 
-def _put(env: Env, dts, memory, slot: Val, lanes: int, values) -> None:
+def put(env: Env, dts, memory, slot: Val, lanes: int, values) -> None:
     o = env.o
     at = o.mul(slot, index(max(lanes, 1)))
     for dt, m, x in zip(dts, memory, values):
@@ -273,7 +281,7 @@ def fold(env: Env, a: Accumulator, n: Val) -> list[Val]:
         if a.current:
             return [v.get() for v in a.current]
         _fold_slots(env, a, a.slots, ZERO, a.lanes, n)
-        return _get(env, a.dts, a.slots, ZERO, a.lanes)
+        return get(env, a.dts, a.slots, ZERO, a.lanes)
     o, x = env.o, [v.get() for v in a.current]
     if a.sink.kind.startswith("arg"):
         x[1] = o.add(o.mul(o.convert(x[1], "index"), o.splat(index(LANES), LANES)), o.iota(LANES))
@@ -301,9 +309,9 @@ def _fold_slots(env: Env, a: Accumulator, memory, first: Val, lanes: int, n: Val
             low = Val("index", inner.index)
             high = o.add(low, half)
             with env.fn.if_(o.lt(high, n).text), env.scope():
-                p = _get(env, a.dts, memory, o.add(first, low), lanes)
-                q = _get(env, a.dts, memory, o.add(first, high), lanes)
-                _put(env, a.dts, memory, o.add(first, low), lanes, merge(env, a.sink, p, q))
+                p = get(env, a.dts, memory, o.add(first, low), lanes)
+                q = get(env, a.dts, memory, o.add(first, high), lanes)
+                put(env, a.dts, memory, o.add(first, low), lanes, merge(env, a.sink, p, q))
         following = o.shr(half, index(1))
         outer.next[0] = following.text
         outer.again = o.gt(following, ZERO).text
@@ -320,14 +328,14 @@ def push(env: Env, a: Accumulator, part: list[Val], c: Val, count: Val) -> None:
         first = o.shl(level, index(5))
         slot = o.add(first, o.and_(at, index(LANES - 1)))
         with fn.if_else(o.lt(at, index(LANES)).text) as branch:
-            _put(env, a.dts, a.levels, slot, a.wide, x)
+            put(env, a.dts, a.levels, slot, a.wide, x)
             branch.orelse()
             with env.scope():
-                _put(env, a.dts, a.levels, slot, a.wide, merge(env, a.sink, _get(env, a.dts, a.levels, slot, a.wide), x))
+                put(env, a.dts, a.levels, slot, a.wide, merge(env, a.sink, get(env, a.dts, a.levels, slot, a.wide), x))
         leaf_ends = o.or_(o.eq(at, index(CHUNK - 1)), o.eq(o.add(i, index(1)), n))
         with fn.if_else(leaf_ends.text) as branch:
             _fold_slots(env, a, a.levels, first, a.wide, o.add(at, index(1)))
-            folded = _get(env, a.dts, a.levels, first, a.wide)
+            folded = get(env, a.dts, a.levels, first, a.wide)
             more = o.gt(n, index(CHUNK))
             with fn.if_(o.not_(more).text):
                 assign(a.results, folded)

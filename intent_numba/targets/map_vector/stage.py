@@ -73,6 +73,8 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
     """Cells and scratch: on the stack where small and of known size, else in one block of memory, which is returned."""
     o, fn = env.o, env.fn
     large = []
+    if grouped.can_group(stage) and plan.lanes is not None:
+        large.append((None, (), 0, index(grouped.arena(stage, plan.width))))
     for r in stage.resources:
         shape = r.shape[len(r.axes):]
         lanes = plan.width if r.name in plan.varying else 0
@@ -95,6 +97,9 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
         return None
     block, pointers = _allocate(env, [size for *_, size in large], failed)
     for (r, strides, lanes, _), pointer in zip(large, pointers):
+        if r is None:
+            env.arena = pointer
+            continue
         env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
     return block
 
