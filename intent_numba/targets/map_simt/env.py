@@ -12,8 +12,10 @@ from ..llvm.memory import Pointer
 from ..llvm.text import Function, Module
 from ..llvm.values import BYTES, MEMORY, Val
 from ..map_vector.env import Env as VectorEnv
+from ..map_vector.expr import hoist
 from ..map_vector.layout import Layout
 from ..map_vector.memory import Storage, row_major
+from ..map_vector.plan import sink_roots, sink_targets
 from .machine import Builtin, Machine
 
 
@@ -107,6 +109,14 @@ class Env(VectorEnv):
             pool.append(Pointer(name, space))
         return pool[n]
 
+    def get_all(self, dts, memory, at: Val) -> list[Val]:
+        """Element ``at`` of arrays that stand side by side."""
+        return [self.o.load(dt, self.o.gep(dt, m, at)) for dt, m in zip(dts, memory)]
+
+    def put_all(self, memory, at: Val, values) -> None:
+        for m, x in zip(memory, values):
+            self.o.store(x, self.o.gep(x.dt, m, at))
+
     @contextmanager
     def shared_scope(self):
         mark = len(self._shared_used)
@@ -121,7 +131,7 @@ def start(program: Program, layout: Layout, module: Module, machine: Machine, na
     params = [(shared, "frame"), *((shared, f"r{k}") for k in range(len(uses))), *parameters]
     attrs = "nounwind"
     if machine.group_metadata:
-        attrs += f" !{machine.group_metadata} {module.metadata('!{i32 %d, i32 1, i32 1}' % machine.group_size)}"
+        attrs += f" !{machine.group_metadata} {module.metadata(f'!{{i32 {machine.group_size}, i32 1, i32 1}}')}"
     fn = module.function(name, "void", params, machine.kernel_head, attrs)
     env = Env(program, layout, fn, machine)
     views = {p.name: p for p in program.params if p.kind == "view"}
@@ -136,3 +146,8 @@ def start(program: Program, layout: Layout, module: Module, machine: Machine, na
             r = workspace[used]
             env.storage[used] = Storage(r, Pointer(f"%r{k}", machine.global_space), row_major(env, r.shape))
     return env
+
+
+def hoist_sinks(env: Env, sinks) -> None:
+    """Compute what the sinks need and the axes bound so far determine, before loops that run at least once."""
+    hoist(env, [r for s in sinks for r in sink_roots(s)], frozenset(t for s in sinks for t in sink_targets(s)))

@@ -10,15 +10,17 @@ from ...errors import UnsupportedError
 from ...task.program import Axis, Contract, For, If, Loop, Phase, Reduce, Scan, Stage, Store
 from ..llvm.memory import Pointer
 from ..llvm.values import Val
-from ..map_vector import contraction, reductions, scans
+from ..map_vector import contraction
+from ..map_vector import reductions as chains
+from ..map_vector import scans as prefixes
 from ..map_vector.control import assign
-from ..map_vector.env import ONE, ZERO, index
+from ..map_vector.env import ONE, ZERO
 from ..map_vector.expr import hoist, reads, value
 from ..map_vector.memory import store
 from ..map_vector.phases import groups as nests
 from ..map_vector.phases import perform
 from ..map_vector.plan import sink_roots, sink_targets, walk_phases
-from . import scratch, together
+from . import reductions, scans, scratch
 from .env import Env
 from .items import at_point
 
@@ -120,8 +122,9 @@ def _phase(env: Env, ph: Phase) -> None:
     if not ph.loops:
         with env.scope():
             for s in ph.sinks:
+                assert isinstance(s, Store)                  # reductions need a loop
                 _once(env, s)
-            if not all(is_scalar(env, s.resource) for s in ph.sinks):
+            if not all(is_scalar(env, t) for s in ph.sinks for t in sink_targets(s)):
                 return env.barrier()
             _settle(env, *(r for s in ph.sinks for r in sink_roots(s)))
         return None
@@ -162,9 +165,9 @@ def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
                 for s in sinks:
                     perform(env, s)
             case Reduce():
-                reductions.reduce(env, inner[0], False, sinks, perform)
+                chains.reduce(env, inner[0], False, sinks, perform)
             case Scan():
-                scans.scan(env, inner[0], False, sinks, perform)
+                prefixes.scan(env, inner[0], False, sinks, perform)
             case Contract():
                 contraction.contract(env, structured, inner, perform)
 
@@ -172,9 +175,9 @@ def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
         if free:
             spread(env, free, roots, written, leaf)
         elif isinstance(structured, Reduce):
-            together.reduce(env, inner[0], sinks, perform, put)
+            reductions.reduce(env, inner[0], sinks, perform, put)
         elif isinstance(structured, Scan):
-            together.scan(env, inner[0], sinks, perform)
+            scans.scan(env, inner[0], sinks, perform)
         else:
             raise UnsupportedError("internal error: a contraction of one element is spread over a group")
 
@@ -200,7 +203,7 @@ def _nothing(env: Env, sinks, keep) -> None:
     for s in sinks:
         match s:
             case Reduce():
-                for target, x in zip(s.targets, reductions.of_nothing(env, s)):
+                for target, x in zip(s.targets, chains.of_nothing(env, s)):
                     keep(env, target, s.coords, x)
             case Contract():
                 contraction.finish(env, s, env.o.const(0, s.a.dt), perform)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import UnsupportedError
 from ...kir.types import Extent
-from ...task.program import Contract, For, Free, If, Loop, Node, Phase, Program, Stage
+from ...task.program import Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage
 from ..llvm.text import Module
 from ..llvm.values import BYTES
 from ..map_vector import control
@@ -139,7 +139,7 @@ class _Host:
         roots = _all_nodes(s)
         uses = self._uses(roots, [t for ph in phases for k in ph.sinks for t in sink_targets(k)])
         if plan.lanes is not None or single:
-            return self._by_items(replace_tasks(s, plan.order), uses)
+            return self._by_items(replace(s, tasks=plan.order), uses)
         return self._by_groups(s, uses)
 
     def _by_items(self, s: Stage, uses: list[str]) -> dict:
@@ -152,7 +152,7 @@ class _Host:
         parts = scratch.pieces(s)
         known = [p.constant for p in parts]
         machine = self.machine
-        fits = None not in known and sum(known) <= machine.local_bytes // 2
+        fits = all(size is not None for size in known) and sum(size or 0 for size in known) <= machine.local_bytes // 2
         step = self._groups_in(s, uses, machine.local_space if fits else machine.global_space)
         if None in known:                                    # the launch decides
             step["instead"] = self._groups_in(s, uses, machine.local_space)
@@ -169,20 +169,16 @@ class _Host:
                 "arena": [[BYTES[p.resource.dt], [self.extent(e) for e in p.shape]] for p in parts], "local": local, "instead": None}
 
 
-def replace_tasks(s: Stage, tasks) -> Stage:
-    return replace(s, tasks=tuple(tasks))
-
-
 def _all_nodes(s: Stage) -> list[Node]:
     """Every expression of a stage, those of its control flow included."""
-    roots = []
+    roots: list[Node] = []
 
     def visit(body):
         for x in body:
             match x:
                 case Phase():
                     roots.extend(r for k in x.sinks for r in sink_roots(k))
-                    roots.extend(r for k in x.sinks if getattr(k, "combine", None) for r in k.combine.results)
+                    roots.extend(r for k in x.sinks if isinstance(k, (Reduce, Scan)) and k.combine for r in k.combine.results)
                 case For():
                     roots.extend((x.begin, x.step))
                     visit(x.body)

@@ -55,7 +55,7 @@ def bind_scalars(env: Env, stage: Stage) -> None:
 
 def bind_private(env: Env, piece: Piece) -> None:
     r = piece.resource
-    pointer = env.fn.alloca(MEMORY[r.dt], ALIGN, max(piece.constant // BYTES[r.dt], 1))
+    pointer = env.fn.alloca(MEMORY[r.dt], ALIGN, max((piece.constant or 0) // BYTES[r.dt], 1))
     env.storage[r.name] = Storage(r, pointer, row_major(env, piece.shape), len(r.axes))
 
 

@@ -20,7 +20,7 @@ _MAGIC = b"INTENTSPV1\n"
 
 @dataclass
 class Settings:
-    """Choices that change no bit. ``group_size``: work-items of a group. ``buffers``: copy views to device buffers although the device could
+    """Choices that change no bit. ``group_size``: work-items of a group. ``buffers``: copy views to device buffers though the device could
     address the caller's memory."""
     group_size: int = 64
     buffers: bool = False
@@ -85,6 +85,7 @@ class Code:
 def compile_program(program, symbol: str) -> Code:
     """Generate a launch. No device is needed. Raises UnsupportedError for what the target cannot do."""
     from ..map_simt import emit_program
+    from . import descriptor  # noqa: F401  (registers the target with Numba)
     from .device import machine
 
     launch = emit_program(program, machine(settings().group_size))

@@ -20,7 +20,7 @@ class IntentSPIRV(target_extension.GPU):
 class TargetContext(HostContext):
     """The part of Numba's target context that typing asks for; there is no JIT engine."""
 
-    target = IntentSPIRV
+    target: type = IntentSPIRV
     target_name = NAME
 
     def codegen(self):

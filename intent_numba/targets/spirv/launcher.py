@@ -6,7 +6,6 @@ memory (fine-grain system SVM) works on it in place; for others the bytes that a
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import traceback
 import warnings
@@ -26,9 +25,8 @@ def c_function(entry):
     def call(frame):
         try:
             return entry(frame)
-        except BaseException:                                # nothing may leave a C callback
-            if os.environ.get("INTENT_DEBUG") == "1":
-                traceback.print_exc(file=sys.stderr)
+        except BaseException:                                # nothing may leave a C callback: the status tells the caller
+            traceback.print_exc(file=sys.stderr)
             return FAILED
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(call)
     return function, ctypes.cast(function, ctypes.c_void_p).value
@@ -44,7 +42,7 @@ class Launcher:
         self.device = self.context.devices[0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")                  # the build log is never empty
-            self.program = self.cl.Program(self.context, binary).build()
+            self.program = self.cl.Program(self.context, binary).build(_options(self.cl, self.device))
         self.local_bytes = self.device.local_mem_size
         self.units = self.device.max_compute_units
 
@@ -182,6 +180,11 @@ class _Run:
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, (items,), (group,))
 
 
+def _options(cl, device) -> list[str]:
+    exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    return ["-cl-fp32-correctly-rounded-divide-sqrt"] if exact else []
+
+
 def _addresses_host(cl, device) -> bool:
     return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM)
 
@@ -249,7 +252,8 @@ class _Copies:
         self.returns: list = []
 
     def views(self, views, frame) -> dict:
-        out, cluster = {}, []
+        out: dict = {}
+        cluster: list = []
         end = 0
         for low, high, v in sorted(((*_span(v, frame), v) for v in views), key=lambda t: t[:2]):
             if cluster and low >= end:

@@ -45,11 +45,27 @@ def opencl():
 
 @lru_cache(maxsize=1)
 def queue():
-    """(context, in-order queue) of the first device that takes SPIR-V."""
+    """(context, in-order queue) of the first device that takes SPIR-V and rounds as the language says."""
     cl = opencl()
+    found = []
     for platform in cl.get_platforms():
         for device in platform.get_devices():
-            if "SPIR-V" in getattr(device, "il_version", ""):
+            if "SPIR-V" not in getattr(device, "il_version", ""):
+                continue
+            if rounds_correctly(cl, device):
                 context = cl.Context([device])
                 return context, cl.CommandQueue(context)
+            found.append(device.name)
+    if found:
+        raise UnsupportedError(f"{found[0]} does not promise correctly rounded division and subnormal numbers")
     raise UnsupportedError("no OpenCL device takes SPIR-V")
+
+
+def rounds_correctly(cl, device) -> bool:
+    """Whether f32 and f64 have subnormals, and f32 division and square root round once. Intel's CPU device does the latter without
+    saying so: it uses the processor's own instructions."""
+    wanted = cl.device_fp_config.DENORM | cl.device_fp_config.ROUND_TO_NEAREST | cl.device_fp_config.INF_NAN
+    single, double = device.single_fp_config, device.double_fp_config
+    exact = single & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT or (
+        device.type & cl.device_type.CPU and "Intel" in device.platform.vendor)
+    return bool(exact) and single & wanted == wanted and double & wanted == wanted

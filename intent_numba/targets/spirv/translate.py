@@ -14,7 +14,8 @@ def translate(text: str, form: str) -> bytes:
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(text)
     module.verify()
-    machine = llvm.Target.from_triple("spirv64-unknown-unknown").create_target_machine(opt=0)      # above, strength reduction mistypes pointers
+    # Above level 0 strength reduction makes pointers walk, and the backend gives them the wrong element type.
+    machine = llvm.Target.from_triple("spirv64-unknown-unknown").create_target_machine(opt=0)
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
