@@ -200,7 +200,7 @@ def test_two_njit_functions_of_one_name_stay_apart():
         return f
     one, two = make(1), make(2)
 
-    def kernel(x: I.f32, y: I.Out[I.f32, (2,)]):
+    def kernel(x: I.f64, y: I.Out[I.f64, (2,)]):
         y[0] = one(x)
         y[1] = two(x)
     assert list(build_kernel(kernel).externs.values()) == [one, two]
