@@ -25,7 +25,7 @@ def check_races(e: Emitter, region: Region, domains, loc) -> None:
     symbols = [next(iter(e.extent(p).symbols)) for p in region.params]
     accesses: dict = {}
     own = {f"%{r.name}" for op in walk(region) for r in op.results} - set(symbols)
-    _collect(e, region, accesses, set())
+    _collect(e, region, accesses, set(), symbols, own)
     for target, found in accesses.items():
         for i, a in enumerate(found):
             for b in found[i:]:
@@ -33,7 +33,8 @@ def check_races(e: Emitter, region: Region, domains, loc) -> None:
                     _refuse(e, a, b, target, loc)
 
 
-def _collect(e: Emitter, region: Region, accesses: dict, private: set) -> None:
+def _collect(e: Emitter, region: Region, accesses: dict, private: set, symbols, own: set) -> None:
+    """Unconditional accesses by memory. ``own`` grows by the loop variables and carries that differ from point to point."""
     for op in region.ops:
         if op.kind == "buffer":
             private.add(op.result)
@@ -43,7 +44,12 @@ def _collect(e: Emitter, region: Region, accesses: dict, private: set) -> None:
                 accesses.setdefault(op.args[0], []).append(Access(op, op.kind == "write", op.args[1:1 + rank]))
         if op.kind in ("for", "loop", "parallel") and not op.attrs.get("breaks"):
             for inner in op.regions:
-                _collect(e, inner, accesses, private)
+                domains = [d for d in op.args if isinstance(d.type, KDomain)]
+                shared = [not _moves(e, d, symbols, own) for d in domains]
+                for i, p in enumerate(inner.params):
+                    if i >= len(shared) or not shared[i]:
+                        own.add(f"%{p.name}")
+                _collect(e, inner, accesses, private, symbols, own)
 
 
 def _conflict(e: Emitter, a: Access, b: Access, symbols, domains, own) -> bool:

@@ -251,6 +251,27 @@ def test_rejected(body, cls, message, under):
             assert line[d.col:].startswith(under), (line[d.col:], str(error))
 
 
+LEGAL = [
+    "for i in I.parallel(I.domain(0, 3)):\n    for j in I.domain(i * 4, i * 4 + 4):\n        y[j] = 0.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    k = i * 2\n    while k < i * 2 + 2:\n        y[k] = 0.0\n        k = k + 1",
+    "for i in I.parallel(I.domain(0, 3)):\n    y[i // 2] = 0.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    if i == 0:\n        y[0] = 0.0",
+    "for i in I.parallel(I.domain(0, 6, 2)):\n    y[i] = 0.0\n    y[i + 1] = 0.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    y[k[i]] = x[i]",
+    "for i in I.parallel(I.domain(0, 3)):\n    y[2 * i] = 0.0\n    y[2 * i + 1] = 0.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    y[i] = y[i] + 1.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    t = I.buffer((4,), I.f32)\n    t[0] = x[i]\n    y[i] = t[0]",
+    "for i in I.parallel(I.domain(0, 1)):\n    y[0] = 0.0",
+    "for i in I.parallel(I.domain(0, 3)):\n    r = I.domain(0, 10)[i * 2:i * 2 + 2]\n    y[r] = 0.0",
+]
+
+
+@pytest.mark.parametrize("body", LEGAL)
+def test_what_is_not_provably_wrong_is_accepted(body):
+    kernel, _ = kernel_of(VIEWS.replace("y: I.Out", "y: I.InOut"), body)
+    build_kernel(kernel, {})
+
+
 def operations_of(namespace, prefix="I"):
     """Every ``I.`` operation with the text that names it."""
     for name, value in vars(namespace).items():
