@@ -36,6 +36,9 @@ def elementwise(e: Emitter, kind: str, args, what: str = "", **attrs):
     result = _type("bool" if kind in COMPARISONS else dt, shape, tensor)
     if kind == "mul" and dt in FUSED:
         return Product(operands[0], operands[1], result, e.b.loc)
+    if not tensor and dt in DOMAINS["i"] and kind not in COMPARISONS:
+        # One value for one integer expression, so that extents made by it are known to be equal.
+        return e.shared((kind, *operands), lambda: e.one(kind, operands, result))
     return e.one(kind, operands, result, **attrs)
 
 

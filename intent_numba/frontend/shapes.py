@@ -31,7 +31,8 @@ def require_same(e: Emitter, a: Extent, b: Extent, what: str) -> None:
         return
     if e.different(a, b):
         e.fail(IntentShapeError, f"{what}: extents {extent_text(a)} and {extent_text(b)} differ")
-    e.fail(IntentShapeError, f"{what}: extents {extent_text(a)} and {extent_text(b)} are not known to be equal",
+    names = f"extents {extent_text(a)} and {extent_text(b)}" if extent_text(a) != extent_text(b) else "two dynamic extents"
+    e.fail(IntentShapeError, f"{what}: {names} are not known to be equal",
            "give both the same name in the annotations, or use one domain for both")
 
 

@@ -244,6 +244,17 @@ def test_equal_extents_by_the_same_value():
     assert y.tolist() == [3, 5, 7, 0]
 
 
+def test_one_integer_expression_is_one_extent():
+    def kernel(x: I.In[I.f32, ("N",)], n: I.i32, y: I.Out[I.f32, ("N",)]):
+        half = x.shape[0] // 2
+        y[0:half] = x[0:x.shape[0] // 2] + I.zeros((half,), I.f32)
+        m = I.cast(n, I.index)
+        y[4:4 + m // 3] = I.full((I.cast(n, I.index) // 3,), 5, I.f32)
+    y = np.zeros(8, "f4")
+    interpret(kernel, f32(1, 2, 3, 4, 5, 6, 7, 8), 7, y)
+    assert y.tolist() == [1, 2, 3, 4, 5, 5, 0, 0]
+
+
 def test_unrelated_extents_are_refused():
     def kernel(x: I.In[I.f32, ("N",)], n: I.index, m: I.index, y: I.Out[I.f32, ("N",)]):
         y[0:n] = x[0:m]
