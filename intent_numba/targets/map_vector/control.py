@@ -24,14 +24,29 @@ def run(env: Env, body, extra=None) -> None:
         match s:
             case Phase():
                 phase(env, s)
-            case For():
-                _for(env, s, extra)
-            case Loop():
-                _loop(env, s, extra)
-            case If():
-                _if(env, s, extra)
+            case For() | Loop() | If():
+                compound(env, s, extra)
             case _:
                 extra(s)
+
+
+def compound(env: Env, s, extra=None) -> None:
+    """A loop or a branch."""
+    match s:
+        case For():
+            _for(env, s, extra)
+        case Loop():
+            _loop(env, s, extra)
+        case If():
+            _if(env, s, extra)
+
+
+def inside(env: Env, body, extra) -> None:
+    """A body inside a loop or branch, by whoever runs this stage's statements."""
+    if env.runner is not None:
+        env.runner(body)
+    else:
+        run(env, body, extra)
 
 
 def assign(env: Env, cell: str, x: Val) -> None:
@@ -52,21 +67,21 @@ def _if(env: Env, s: If, extra) -> None:
         if not cond.lanes:
             with env.fn.if_else(cond.text) as branch:
                 with env.scope():
-                    run(env, s.then, extra)
+                    inside(env, s.then, extra)
                 branch.orelse()
                 with env.scope():
-                    run(env, s.orelse, extra)
+                    inside(env, s.orelse, extra)
             return
         live = env.live()
         sides = [(body, env.logic("and", live, mask)) for body, mask in ((s.then, cond), (s.orelse, env.logic("not", cond))) if _does(body)]
         if all(_light(env, body) for body, _ in sides):
             for (body, _), kept in zip(sides, [env.keep(mask) for _, mask in sides]):
                 with env.masked(kept):
-                    run(env, body, extra)
+                    inside(env, body, extra)
             return
         for (body, mask), kept in zip(sides, [env.keep(mask) for _, mask in sides]):
             with env.fn.if_(o.any(mask).text), env.masked(kept):
-                run(env, body, extra)
+                inside(env, body, extra)
 
 
 def _does(body) -> bool:
@@ -94,14 +109,14 @@ def _for(env: Env, s: For, extra) -> None:
     if s.stop is None:
         with env.fn.loop("0", n.text) as lp, env.scope():
             assign(env, s.var, o.add(begin, o.mul(Val("index", lp.index), step)))
-            run(env, s.body, extra)
+            inside(env, s.body, extra)
         return None
     with env.fn.if_(o.gt(n, ZERO).text), env.scope():
         with env.fn.repeat([("i64", "0")]) as lp:
             i = Val("index", lp.carried[0])
             assign(env, s.var, o.add(begin, o.mul(i, step)))
             with env.scope():
-                run(env, s.body, extra)
+                inside(env, s.body, extra)
             following = o.add(i, ONE)
             lp.next[0] = following.text
             lp.again = o.and_(o.not_(env.load_cell(s.stop, "bool")), o.lt(following, n)).text
@@ -118,7 +133,7 @@ def _for_lanes(env: Env, s: For, begin: Val, step: Val, n: Val, extra) -> None:
             i, inside = Val("index", lp.carried[0]), Val("i32", lp.carried[1], env.width)
             with env.masked(inside):
                 assign(env, s.var, o.add(begin, o.mul(i, step)))
-                run(env, s.body, extra)
+                inside(env, s.body, extra)
             following = o.add(i, ONE)
             alive = env.logic("and", env.kept(inside), o.lt(following, n))
             if s.stop is not None:
@@ -131,14 +146,14 @@ def _loop(env: Env, s: Loop, extra) -> None:
     o = env.o
     if s.again not in env.varying:
         with env.fn.repeat() as lp, env.scope():
-            run(env, s.body, extra)
+            inside(env, s.body, extra)
             lp.again = env.load_cell(s.again, "bool").text
         return
     start = env.keep(env.live())
     with env.fn.repeat([(start.type, start.text)]) as lp:
         inside = Val("i32", lp.carried[0], env.width)
         with env.masked(inside):
-            run(env, s.body, extra)
+            inside(env, s.body, extra)
         alive = env.logic("and", env.kept(inside), env.load_cell(s.again, "bool"))
         lp.next[0] = env.keep(alive).text
         lp.again = o.any(alive).text

@@ -305,10 +305,3 @@ def _helper(module: Module, kind: str, size: int) -> str:
             lp.again = fn.ins(f"icmp ne i64 {lp.next[0]}, 0")
     fn.ret()
     return name
-
-
-def spread_tile(env: Env, x: Val, pointer: str, step: int) -> None:
-    """Store the existing lanes of a tile ``step`` elements apart."""
-    stage = _stage(env, x.dt, x.lanes)
-    env.o.store(x, stage)
-    _help(env, "copy_out", x.dt, [("ptr", stage), ("ptr", pointer), ("i64", str(step)), ("i64", _bits64(env, None))])

@@ -1,77 +1,106 @@
 """Stages that multiply matrices: blocks of task points whose contractions are products of blocks.
 
-A task is a block of ``ROWS_BLOCK`` points of one task axis (the rows m of every contraction of the stage), and where the columns n
-are a task axis too, a block of ``COLUMNS_BLOCK`` of them. The right operands are packed once for all the row blocks that a
-thread runs in a row. Whatever else the stage does is done point by point, or column tile by column tile, on the finished block.
+A task is a block of points of one task axis (the rows m of every contraction of the stage), and where the columns n are a task
+axis too, a block of those. Operands that nothing in the stage changes are packed once: a right one for all the row blocks that a
+thread runs in a row, a left one for the block. Loops and branches that all points take alike run for the block; whatever else
+the stage does is done point by point, or column tile by column tile.
 """
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ...task.program import Axis, Contract, Phase, Stage, Store
-from ..llvm.values import BYTES, Val
-from . import tiles
+from ...task.program import Axis, Contract, For, If, Loop, Phase, Program, Stage, Store
+from ..llvm.values import BYTES, MEMORY, Val
+from . import control, tiles
 from .env import ONE, ZERO, Env, index
 from .memory import Storage, element, row_major, store
 from .phases import nest, perform, phase
-from .plan import PHASE_LANES, walk_nodes, walks
+from .plan import PHASE_LANES, sink_targets, varying_resources, walk_nodes, walk_phases, walks
 
 ROWS_BLOCK, COLUMNS_BLOCK = 96, 128
 """Where columns are tasks. A block of rows 1024 deep and a block of columns fit the second cache together."""
 FEW_ROWS = 24
-"""Where each point has rows of its own in scratch."""
+"""Where each point has rows of its own in scratch, and right operands are packed outside."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """``n`` is None where the columns are loops of the contractions' phases."""
+    """``n`` is None where the columns are loops of the contractions' phases. ``varying``: private resources that differ between points;
+    the others are cells that all points of a block share. ``early``: (id of contraction, "a" or "b") packed outside loops."""
     m: Axis
     n: Axis | None
     rows: int
     products: dict[int, tiles.Product]
     others: tuple[Axis, ...]
+    varying: frozenset[str]
+    early: frozenset[tuple[int, str]]
 
 
-def find_panel(stage: Stage) -> Panel | None:
+def find_panel(program: Program, stage: Stage) -> Panel | None:
     """How a stage can be run in blocks, None if it cannot."""
-    if stage.kind != "phases" or not all(isinstance(s, Phase) for s in stage.body):
+    phases = list(walk_phases(stage.body))
+    contracts = [(ph, s) for ph in phases for s in ph.sinks if isinstance(s, Contract)]
+    if stage.kind != "phases" or not contracts:
         return None
-    contracts = [(ph, s) for ph in stage.body for s in ph.sinks if isinstance(s, Contract)]
-    if not contracts or any(len(ph.sinks) != 1 or not tiles.supports(s.a.dt) for ph, s in contracts):
+    if any(len(ph.sinks) != 1 or not tiles.supports(s.a.dt) for ph, s in contracts):
         return None
-    private = {r.name for r in stage.resources}
-    task_names = [a.name for a in stage.tasks]
+    return _task_columns(program, stage, contracts) or _loop_columns(program, stage, contracts)
+
+
+def _task_columns(program: Program, stage: Stage, contracts) -> Panel | None:
+    """Rows and columns are both task axes: the columns are those that stores walk."""
     by_name = {a.name: a for a in stage.tasks}
-    sides = [(set(s.m_axes) & set(task_names), set(s.n_axes) & set(task_names)) for _, s in contracts]
-    if all(m and n for m, n in sides) and all(len(r.shape) == len(r.axes) for r in stage.resources):
-        votes = _column_votes(stage)
-        choices = sorted(set.union(*(m | n for m, n in sides)), key=lambda a: (votes.get(a, 0), task_names.index(a)))
-        columns = choices[-1]
-        rows = [a for a in task_names if all(_opposite(s, columns, a) for _, s in contracts)]
-        if rows:
-            n, m = by_name[columns], by_name[rows[-1]]
-            products = {id(s): _product(ph, s, m, n) for ph, s in contracts}
-            if not any(_reads(p.a, private) or _reads(p.b, private) for p in products.values()) and _fixed(products, private):
-                return Panel(m, n, ROWS_BLOCK, products, tuple(a for a in stage.tasks if a not in (m, n)))
-    shared = [a for a in task_names if all(a in s.m_axes or a in s.n_axes for _, s in contracts)]
+    names = list(by_name)
+    sides = [(set(s.m_axes) & by_name.keys(), set(s.n_axes) & by_name.keys()) for _, s in contracts]
+    if not all(m and n for m, n in sides) or not all(len(r.shape) == len(r.axes) for r in stage.resources):
+        return None
+    votes = _column_votes(stage)
+    columns = max(set.union(*(m | n for m, n in sides)), key=lambda a: (votes.get(a, 0), names.index(a)))
+    rows = [a for a in names if all(_opposite(s, columns, a) for _, s in contracts)]
+    if not rows:
+        return None
+    n, m = by_name[columns], by_name[rows[-1]]
+    varying = varying_resources(program, stage, m.name) | varying_resources(program, stage, n.name)
+    products = {id(s): _product(ph, s, m, n) for ph, s in contracts}
+    if any(_reads(p.a, varying) or _reads(p.b, varying) for p in products.values()):
+        return None
+    return _panel(stage, m, n, ROWS_BLOCK, products, varying)
+
+
+def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
+    """Only the rows are a task axis; each point has its columns in scratch, or stores them."""
+    shared = [a for a in stage.tasks if all(a.name in s.m_axes or a.name in s.n_axes for _, s in contracts)]
     if not shared:
         return None
-    m = by_name[shared[-1]]
-    products = {}
+    m, products = shared[-1], {}
+    varying = varying_resources(program, stage, m.name)
     for ph, s in contracts:
         across = [a for a in ph.loops if a.name in (s.n_axes if m.name in s.m_axes else s.m_axes)]
         if not across:
             return None
         products[id(s)] = _product(ph, s, m, across[-1])
-    if any(_reads(p.b, private) for p in products.values()) or not _fixed(products, private):
+    if any(_reads(p.b, varying) for p in products.values()):
         return None
-    return Panel(m, None, FEW_ROWS, products, tuple(a for a in stage.tasks if a is not m))
+    panel = _panel(stage, m, None, FEW_ROWS, products, varying)
+    if panel is not None and any((key, "b") not in panel.early for key in products):
+        return replace(panel, rows=ROWS_BLOCK)               # right operands are packed for every block: let it be worth it
+    return panel
+
+
+def _panel(stage: Stage, m: Axis, n: Axis | None, rows: int, products, varying: frozenset[str]) -> Panel | None:
+    private = {r.name for r in stage.resources}
+    scratch_varies = all(r.name in varying for r in stage.resources if len(r.shape) > len(r.axes))
+    if not scratch_varies or not _sized(products, private) or not _uniform(stage.body, varying):
+        return None
+    changes = private | {t for ph in walk_phases(stage.body) for s in ph.sinks for t in sink_targets(s)}
+    early = frozenset((key, side) for key, p in products.items() for side in "ab" if not _reads(getattr(p, side), changes))
+    return Panel(m, n, rows, products, tuple(a for a in stage.tasks if a is not m and a is not n), varying, early)
 
 
 def _column_votes(stage: Stage) -> dict[str, int]:
     votes: dict[str, int] = {}
-    for ph in stage.body:
+    for ph in walk_phases(stage.body):
         for s in ph.sinks:
             if isinstance(s, Store) and s.coords:
                 for a in walks(s.coords[-1]):
@@ -90,14 +119,38 @@ def _product(ph: Phase, s: Contract, m: Axis, n: Axis) -> tiles.Product:
     return tiles.Product(s, a, b, m, n, tuple(loops[k] for k in s.axes))
 
 
-def _reads(root, names: set[str]) -> bool:
-    return any(n.op in ("load", "gload") and n.attr in names for n in walk_nodes(root))
+def _reads(root, names) -> bool:
+    return any(n.op in ("load", "gload") and n.attr in names or n.op == "extent" and _cells(n.attr) & names for n in walk_nodes(root))
 
 
-def _fixed(products, private: set[str]) -> bool:
+def _cells(e) -> set[str]:
+    return {t for s in e.symbols if s.startswith("%") for t in (s, s[1:])}
+
+
+def _sized(products, private: set[str]) -> bool:
     """Buffers are sized before the first point: no extent may be a private cell."""
-    extents = [a.extent for p in products.values() for a in (p.n, *p.reduced)]
-    return not any(s in private or s[1:] in private for e in extents for s in e.symbols if s.startswith("%"))
+    return not any(_cells(a.extent) & private for p in products.values() for a in (p.n, *p.reduced))
+
+
+def _uniform(body, varying: frozenset[str]) -> bool:
+    """Whether all points of a block take the same way."""
+    for s in body:
+        match s:
+            case For():
+                if _reads(s.begin, varying) or _reads(s.step, varying) or _cells(s.extent) & varying or s.stop in varying or s.var in varying:
+                    return False
+                if not _uniform(s.body, varying):
+                    return False
+            case Loop():
+                if s.again in varying or not _uniform(s.body, varying):
+                    return False
+            case If():
+                if _reads(s.cond, varying) or not _uniform(s.then, varying) or not _uniform(s.orelse, varying):
+                    return False
+            case Phase():
+                if any(_cells(a.extent) & varying for a in s.loops):
+                    return False
+    return True
 
 
 # --- memory ------------------------------------------------------------------------------------------------------------
@@ -106,6 +159,8 @@ def scratch_sizes(env: Env, stage: Stage, panel: Panel) -> list[tuple[object, Va
     """(key, bytes) of everything a block needs: private resources, and per product its buffers and result block."""
     o, out = env.o, []
     for r in stage.resources:
+        if r.name not in panel.varying:
+            continue
         shape = r.shape[len(r.axes):]
         if panel.n is not None:
             elements = index(panel.rows * COLUMNS_BLOCK)
@@ -149,25 +204,37 @@ class Block:
         self.env, self.stage, self.panel, self.places = env, stage, panel, places
         self.m0 = self.rows = self.n0 = self.columns = ZERO
         self.sizes = {}
+        self.varying = [r for r in stage.resources if r.name in panel.varying]
+        self.outer = {id(s): [a for a in ph.loops if a not in p.reduced and a is not p.n]
+                      for ph in walk_phases(stage.body) for s in ph.sinks if (p := panel.products.get(id(s))) is not None}
         for r in stage.resources:
             shape = r.shape[len(r.axes):]
-            if panel.n is not None:
+            if r.name not in panel.varying:
+                env.storage[r.name] = Storage(r, env.fn.alloca(MEMORY[r.dt], 64), (), len(r.axes))
+            elif panel.n is not None:
                 env.storage[r.name] = Storage(r, places[r.name], (), len(r.axes), PHASE_LANES)
-                continue
-            pitch = whole_tiles(env, shape[-1]) if shape else None
-            self.sizes[r.name] = _point_size(env, shape)
-            env.storage[r.name] = Storage(r, places[r.name], row_major(env, shape, pitch), len(r.axes), 0, bool(shape))
+            else:
+                pitch = whole_tiles(env, shape[-1]) if shape else None
+                self.sizes[r.name] = _point_size(env, shape)
+                env.storage[r.name] = Storage(r, places[r.name], row_major(env, shape, pitch), len(r.axes), 0, bool(shape))
 
     def buffers(self, p: tiles.Product) -> tiles.Buffers:
         key = id(p.sink)
         return tiles.Buffers(self.places[key, "a"], self.places[key, "b"], self.places[key, "chains"], width_of(self.env, self.panel, p))
+
+    def early(self, p: tiles.Product, side: str) -> bool:
+        """Whether an operand is packed outside: nothing changes it, and no loops stand around the product."""
+        return (id(p.sink), side) in self.panel.early and not self.outer[id(p.sink)]
+
+    def columns_of(self, p: tiles.Product) -> tuple[Val, Val]:
+        return (self.n0, self.columns) if self.panel.n is not None else (ZERO, self.env.extent(p.n.extent))
 
     @contextmanager
     def point(self, i: Val, j: Val | None = None):
         """The private storage of row i (and of columns j ...)."""
         env, o = self.env, self.env.o
         saved = dict(env.storage)
-        for r in self.stage.resources:
+        for r in self.varying:
             st = saved[r.name]
             size = index(COLUMNS_BLOCK) if self.panel.n is not None else self.sizes[r.name]
             at = o.mul(i, size)
@@ -189,8 +256,7 @@ def run(env: Env, stage: Stage, panel: Panel, places: dict) -> None:
             unit = Val("index", lp.carried[0])
             rest = divide(env, unit, row_blocks)
             first = o.sub(unit, o.mul(rest, row_blocks))
-            end = o.add(first, o.sub(hi, unit))
-            end = o.select(o.lt(end, row_blocks), end, row_blocks)
+            end = _least(env, o.add(first, o.sub(hi, unit)), row_blocks)
             bound = {}
             if panel.n is not None:
                 n = env.extent(panel.n.extent)
@@ -216,36 +282,44 @@ def run(env: Env, stage: Stage, panel: Panel, places: dict) -> None:
 def _row_of_blocks(env: Env, block: Block, first: Val, end: Val) -> None:
     o, panel = env.o, block.panel
     for p in panel.products.values():
-        if _packs_early(block, p):
+        if block.early(p, "b"):
             with env.scope():
-                tiles.pack_b(env, p, *_columns(env, block, p), block.buffers(p).b)
+                tiles.pack_b(env, p, *block.columns_of(p), block.buffers(p).b)
     m = env.extent(panel.m.extent)
     with env.fn.loop(first.text, end.text) as lp, env.scope():
         block.m0 = o.mul(Val("index", lp.index), index(panel.rows))
         block.rows = _least(env, o.sub(m, block.m0), index(panel.rows))
-        others = []
-        for ph in block.stage.body:
-            if isinstance(ph.sinks[0], Contract):
-                _points(env, block, others)
-                others = []
-                _contract(env, block, ph)
-            else:
-                others.append(ph)
-        _points(env, block, others)
+        for p in panel.products.values():
+            if block.early(p, "a"):
+                with env.scope():
+                    _pack_a(env, block, p)
+        env.runner = lambda body: _statements(env, block, body)
+        _statements(env, block, block.stage.body)
+        env.runner = None
 
 
-def _packs_early(block: Block, p: tiles.Product) -> bool:
-    """Whether b is the same for all row blocks: no loops around the product."""
-    return block.panel.n is not None or not _outer(block, p)
+def _statements(env: Env, block: Block, body) -> None:
+    """In order; runs of phases without contractions together, point by point."""
+    points: list[Phase] = []
+    for s in body:
+        if isinstance(s, Phase) and not isinstance(s.sinks[0], Contract) and not _shared(block, s):
+            points.append(s)
+            continue
+        _points(env, block, points)
+        points = []
+        if not isinstance(s, Phase):
+            control.compound(env, s)
+        elif isinstance(s.sinks[0], Contract):
+            _contract(env, block, s)
+        else:
+            phase(env, s)
+    _points(env, block, points)
 
 
-def _outer(block: Block, p: tiles.Product) -> list[Axis]:
-    ph = next(ph for ph in block.stage.body if p.sink in ph.sinks)
-    return [a for a in ph.loops if a not in p.reduced and a is not p.n]
-
-
-def _columns(env: Env, block: Block, p: tiles.Product) -> tuple[Val, Val]:
-    return (block.n0, block.columns) if block.panel.n is not None else (ZERO, env.extent(p.n.extent))
+def _shared(block: Block, ph: Phase) -> bool:
+    """Whether a phase only sets cells that all points share."""
+    private = {r.name for r in block.stage.resources}
+    return all(t in private and t not in block.panel.varying for s in ph.sinks for t in sink_targets(s))
 
 
 def _points(env: Env, block: Block, phases: list[Phase]) -> None:
@@ -269,32 +343,58 @@ def _points(env: Env, block: Block, phases: list[Phase]) -> None:
                         phase(env, ph)
 
 
+# --- contractions --------------------------------------------------------------------------------------------------------
+
 def _contract(env: Env, block: Block, ph: Phase) -> None:
     (s,) = ph.sinks
     p = block.panel.products[id(s)]
-    outer = _outer(block, p)
     with env.scope():
-        nest(env, outer, None, (), frozenset(), lambda: _one_product(env, block, p, bool(outer)))
+        nest(env, block.outer[id(s)], None, (), frozenset(), lambda: _one_product(env, block, p))
 
 
-def _one_product(env: Env, block: Block, p: tiles.Product, late: bool) -> None:
-    o, s, panel = env.o, p.sink, block.panel
-    first, count = _columns(env, block, p)
+def _one_product(env: Env, block: Block, p: tiles.Product) -> None:
+    o, s = env.o, p.sink
+    first, count = block.columns_of(p)
     buffers = block.buffers(p)
     kept = _result_place(env, block, p)
     c, pitch = kept or (block.places[id(s), "c"], buffers.width)
     with env.fn.if_else(o.gt(tiles.depth(env, p), ZERO).text) as branch:
         with env.scope():
-            if late and not _packs_early(block, p):
+            if not block.early(p, "b"):
                 tiles.pack_b(env, p, first, count, buffers.b)
-            point = block.point if panel.n is None else lambda i: env.scope()
-            tiles.pack_a(env, p, block.m0, block.rows, panel.rows, buffers.a, point)
-            tiles.multiply(env, p, block.rows, panel.rows, count, buffers, c, pitch)
+            lying = _lying_rows(env, block, p)
+            if lying is None:
+                steps = tiles.packed_steps(env, p, block.panel.rows)
+                if not block.early(p, "a"):
+                    _pack_a(env, block, p)
+            else:
+                address, steps = lying
+                buffers = replace(buffers, a=address)
+            tiles.multiply(env, p, block.rows, steps, count, buffers, c, pitch)
         branch.orelse()
         with env.scope():
             tiles.clear(env, p.dt, block.rows, count, c, pitch)
     if kept is None or s.epilogue:
         _finish(env, block, p, first, count, c, pitch, kept is not None)
+
+
+def _pack_a(env: Env, block: Block, p: tiles.Product) -> None:
+    point = block.point if block.panel.n is None else lambda i: env.scope()
+    tiles.pack_a(env, p, block.m0, block.rows, block.panel.rows, block.buffers(p).a, point)
+
+
+def _lying_rows(env: Env, block: Block, p: tiles.Product) -> tuple[str, tuple[Val, Val]] | None:
+    """(address, steps) of a left operand that lies in the points' scratch as it is wanted: it needs no packing."""
+    st = env.storage.get(p.a.attr) if p.a.op == "load" else None
+    if st is None or p.a.attr not in block.sizes or st.resource.dt != p.dt or len(p.reduced) != 1:
+        return None
+    coords = p.a.args[st.skip:]
+    if not coords or coords[-1].op != "axis" or coords[-1].attr != p.reduced[0].name:
+        return None
+    if any(n.op == "axis" and n.attr in (p.reduced[0].name, p.m.name) for c in coords[:-1] for n in walk_nodes(c)):
+        return None
+    with env.bound(p.reduced[0].name, ZERO):
+        return element(env, st, coords), (block.sizes[p.a.attr], ONE)
 
 
 def _result_place(env: Env, block: Block, p: tiles.Product) -> tuple[str, Val] | None:

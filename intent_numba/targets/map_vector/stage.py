@@ -24,13 +24,13 @@ SMALL_SCRATCH = 8192
 
 def plan_stage(program: Program, stage: Stage) -> StagePlan:
     """How a stage is run: in blocks if it multiplies matrices, else over lanes or points."""
-    found = panels.find_panel(stage)
+    found = panels.find_panel(program, stage)
     if found is None:
         plan = plan_lanes(program, stage)
         return plan if plan.lanes is None else replace(plan, crossing=pointwise.crossing_axis(stage, plan.order))
     if found.n is None:
         return StagePlan(stage.tasks, panel=found)
-    return StagePlan(stage.tasks, found.n.name, PHASE_LANES, frozenset(r.name for r in stage.resources), found)
+    return StagePlan(stage.tasks, found.n.name, PHASE_LANES, found.varying, found)
 
 
 def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, plan: StagePlan, name: str) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ...kir.ops import KBLOCK
 from ...kir.types import is_float, is_int
-from ...task.program import Axis, Contract, Node
+from ...task.program import Axis, Contract, Node, Store
 from ..llvm.ops import Ops
 from ..llvm.text import Module
 from ..llvm.values import BYTES, SMALL, Val
-from . import memory
+from . import turning
 from .env import ONE, ZERO, Env, index
 from .expr import hoist, value
 from .plan import PHASE_LANES, walk_nodes, walks
@@ -120,7 +120,7 @@ def pack_a(env: Env, p: Product, first: Val, count: Val, rows: int, buffer: str,
 
 def pack_b(env: Env, p: Product, first: Val, count: Val, buffer: str) -> None:
     """Columns first .. first+count-1 of b as panels: panel j, k, column."""
-    o, fn, nr = env.o, env.fn, columns(p.dt)
+    o, nr = env.o, columns(p.dt)
     k_total = depth(env, p)
 
     def panel(j: Val, k: Val) -> Val:
@@ -136,13 +136,28 @@ def pack_b(env: Env, p: Product, first: Val, count: Val, buffer: str) -> None:
     if not p.b_by_columns:
         _over_scalars(env, p.reduced, (p.b,), lambda k: _over_tiles(env, p.n, first, count, lambda j: spread(k, j)))
         return
-    with fn.loop("0", count.text) as lp:
-        j = Val("index", lp.index)
-        with env.bound(p.n.name, o.add(first, j)):
-            inside = o.and_(j, index(nr - 1))
-            whole = o.sub(j, inside)
-            _over_depth(env, p.reduced, (p.b,), lambda k: memory.spread_tile(
-                env, env.wide(value(env, p.b)), o.gep(p.dt, buffer, o.add(panel(whole, k), inside)), nr))
+    whole = Store("", (), p.b)                               # stands for the panel: what is performed at every step
+
+    def down(j: Val):
+        def step(k: Val):
+            o.store(env.wide(value(env, p.b)), o.gep(p.dt, buffer, panel(j, k)))
+        _over_turned(env, p.reduced, whole, step)
+
+    _over_tiles(env, p.n, first, count, down, nr)
+
+
+def _over_turned(env: Env, axes, sink: Store, body, flat: Val = ZERO) -> None:
+    """Scalar loops over the reduced axes under lanes of n, the last one turned; ``body(k)`` gets the flat position."""
+    o, (axis, *inner) = env.o, axes
+    n = env.extent(axis.extent)
+    flat = o.mul(flat, n)
+    hoist(env, (sink.value,), frozenset())
+    if inner:
+        with env.fn.loop("0", n.text) as lp, env.bound(axis.name, Val("index", lp.index)):
+            _over_turned(env, inner, sink, body, o.add(flat, Val("index", lp.index)))
+        return
+    with turning.loop(env, axis, ZERO, n, [sink]) as k:
+        body(o.add(flat, k))
 
 
 def _over_depth(env: Env, axes, roots, body, flat: Val = ZERO) -> None:
@@ -174,22 +189,26 @@ def _over_scalars(env: Env, axes, roots, body, flat: Val = ZERO) -> None:
     return None
 
 
-def _over_tiles(env: Env, axis: Axis, first: Val, count: Val, body) -> None:
+def _over_tiles(env: Env, axis: Axis, first: Val, count: Val, body, width: int = PHASE_LANES) -> None:
     """Tiles of lanes over a range of a free axis; ``body(i)`` gets lane 0's place in the range."""
     o = env.o
-    with env.fn.loop("0", count.text, PHASE_LANES) as lp:
+    with env.fn.loop("0", count.text, width) as lp:
         i = Val("index", lp.index)
-        with env.tiled(env.make_tile(axis.name, o.add(first, i), o.add(first, count), PHASE_LANES)):
+        with env.tiled(env.make_tile(axis.name, o.add(first, i), o.add(first, count), width)):
             body(i)
 
 
 # --- multiplying -----------------------------------------------------------------------------------------------------
 
-def multiply(env: Env, p: Product, rows: Val, block: int, count: Val, buffers: Buffers, c: str, pitch: Val) -> None:
-    """c[rows, count] = the product of the packed blocks. Whole register tiles of c are written. ``block``: rows the buffer of a is for."""
+def packed_steps(env: Env, p: Product, rows: int) -> tuple[Val, Val]:
+    """Elements from row to row and from k to k in the packed a."""
+    return (a_pitch(env, p, rows), ONE) if p.a_by_rows else (ONE, a_pitch(env, p, rows))
+
+
+def multiply(env: Env, p: Product, rows: Val, a_step: tuple[Val, Val], count: Val, buffers: Buffers, c: str, pitch: Val) -> None:
+    """c[rows, count] = the product of the blocks. Whole register tiles of c are written. ``a_step``: as ``packed_steps``."""
     o, fn, dt = env.o, env.fn, p.dt
     nr, k_total = columns(dt), depth(env, p)
-    a_step = (a_pitch(env, p, block), ONE) if p.a_by_rows else (ONE, a_pitch(env, p, block))
     several = o.gt(k_total, index(KBLOCK))
     chains = fn.ins(f"select i1 {several.text}, ptr {buffers.chains}, ptr {c}")
     chain_pitch = o.select(several, buffers.width, pitch)

@@ -82,7 +82,19 @@ def _lies_along(env: Env, axis: Axis, name: str, coords) -> bool:
     if last is None or last.op != "axis" or last.attr != axis.name:
         return False
     lanes = [c for c in others if env.varies(c)]
-    return len(lanes) == 1 and lanes[0].op == "axis" and all(env.graph.axes(c) <= env.axes.keys() for c in others)
+    return len(lanes) == 1 and _by_one(env, lanes[0]) and all(env.graph.axes(c) <= env.axes.keys() for c in others)
+
+
+def _by_one(env: Env, coord: Node) -> bool:
+    """Whether a coordinate grows by one from lane to lane."""
+    if coord.op == "axis":
+        return True
+    if coord.op not in ("add", "sub"):
+        return False
+    a, b = coord.args
+    if env.varies(b):
+        return coord.op == "add" and not env.varies(a) and _by_one(env, b)
+    return _by_one(env, a)
 
 
 def _move(env: Env, axis: Axis, t: Turned, first: Val, steps: Val, inward: bool) -> None:
