@@ -14,6 +14,7 @@ from ..kir.types import is_float
 from ..task import (Axis, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan, Stage, Stmt,
                     Store)
 from .analysis import END, PURE, analyse, independent, scalar_only, selectable, straight, used_symbols
+from .bounds import Bounds
 from .inplace import inplace_pairs
 from .interchange import interchange
 from .pull import Kept, Puller
@@ -42,6 +43,7 @@ class Lowering:
         self.g = Graph()
         self.pull = Puller(self.g)
         self.symbols = used_symbols(kernel)
+        self.bounds = Bounds(kernel.body)
         self.extents: dict[str, Extent] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.dt: dict[str, str] = {}
@@ -59,6 +61,10 @@ class Lowering:
         a = self.fresh("a")
         self.extents[a] = extent
         return a
+
+    def capacity(self, shape) -> tuple[Extent, ...]:
+        """Extents that scratch of this shape needs: bounds where a cell decides."""
+        return tuple(self.bounds.upper(e) or e for e in shape)
 
     def nodes(self, axes) -> tuple[Node, ...]:
         return tuple(self.pull.axis(a) for a in axes)
@@ -316,8 +322,10 @@ class Lowering:
         ctx.group, ctx.touched = Group(), {}
         produced = [n for u in group.uses for n in u.produced]
         scratch = [n for n in produced if not ctx.top or self.only_here(n, group)]
-        phases_axes, phases, layout = build_phases(group, self.g, lambda: self.fresh("i"), self.extents, self.dims, scratch, ctx.top)
-        fresh = [Resource(n, "scratch", self.dt[n], shape, axes) for n, (shape, axes) in layout.items()]
+        phases_axes, phases, layout = build_phases(group, self.g, lambda: self.fresh("i"), self.extents, self.dims, scratch, ctx.top,
+                                                    {n for n in scratch if self.only_here(n, group)})
+        fresh = [Resource(n, "scratch", self.dt[n], shape[:len(axes)] + self.capacity(shape[len(axes):]), axes)
+                 for n, (shape, axes) in layout.items()]
         for n in produced:
             if n not in scratch:
                 ctx.resources.append(Resource(n, "workspace", self.dt[n], tuple(self.extents[a] for a in self.dims[n])))
@@ -364,7 +372,8 @@ class Lowering:
             return self.cell(self.fresh(prefix), v_type.dt, ctx)
         name = self.fresh(prefix)
         self.dt[name] = v_type.dt
-        ctx.resources.append(Resource(name, "workspace" if ctx.top else "scratch", v_type.dt, v_type.shape, (), why))
+        shape = v_type.shape if ctx.top else self.capacity(v_type.shape)
+        ctx.resources.append(Resource(name, "workspace" if ctx.top else "scratch", v_type.dt, shape, (), why))
         if ctx.top:
             ctx.made.append(name)
         return name
@@ -391,7 +400,8 @@ class Lowering:
         t = op.result.type
         name = self.fresh("b")
         self.dt[name] = t.dt
-        ctx.resources.append(Resource(name, "workspace" if ctx.top else "scratch", t.dt, t.shape, (), "buffer"))
+        shape = t.shape if ctx.top else self.capacity(t.shape)
+        ctx.resources.append(Resource(name, "workspace" if ctx.top else "scratch", t.dt, shape, (), "buffer"))
         if ctx.top:
             ctx.made.append(name)
         self.pull.bind[op.result] = Kept(name)

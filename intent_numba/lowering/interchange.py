@@ -7,7 +7,7 @@ stay in its cache. Loops that carry scalars of the launch keep their form.
 from __future__ import annotations
 
 from ..task import For, Free, Phase, Resource, Stage, Store
-from .uses import loads, sink_nodes, targets
+from .uses import loads, sink_nodes, targets, unordered
 
 
 def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple[Stage, list[Free]] | None:
@@ -19,8 +19,10 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     if loop.stop or len(stages) != 1 or len(stages) + len(frees) + len(cells) != len(loop.body):
         return None
     (stage,) = stages
-    if not stage.tasks or stage.kind != "phases":
+    if not stage.tasks or stage.kind != "phases" or not all(isinstance(p, Phase) for p in stage.body):
         return None
+    if any(unordered(s) for p in stage.body for s in p.sinks):
+        return None                                          # atomics of an iteration come after all of the one before
     ahead = loop.body[:loop.body.index(stage)]
     if any(c not in ahead for c in cells):
         return None
@@ -31,7 +33,9 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     reading = {n.attr for s in sinks for n in loads(sink_nodes(s))}
     if reading & set(stage.writes):
         return None
-    shapes = [a.extent for a in stage.tasks] + [e for r in resources for e in r.shape if r.name in {f.resource for f in frees}]
+    freed = {f.resource for f in frees}
+    shapes = [a.extent for a in stage.tasks] + [e for r in stage.resources for e in r.shape]
+    shapes += [e for r in resources if r.name in freed for e in r.shape]
     if any(e.symbols & private for e in shapes):
         return None
     moved = [r for r in resources if r.name in private]

@@ -13,8 +13,9 @@ from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, S
 from .uses import Group, Renamer, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
 
 
-def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: list[str], lift: bool):
-    """(task axes, phases, scratch layout) of a group. ``dims``: resource -> its axes when produced. ``fresh()`` gives axis names."""
+def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: list[str], lift: bool, local: set[str]):
+    """(task axes, phases, scratch layout) of a group. ``dims``: resource -> its axes when produced. ``fresh()`` gives axis names.
+    ``local``: what nobody outside of the group reads."""
     classes = group.classes
     rep = {}
     for u in group.uses:
@@ -38,7 +39,7 @@ def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: list
         sink = rename.sink(u.sink)
         if not (phases and _merge(phases[-1], loops, sink)):
             phases.append(Phase(loops, [sink]))
-    dropped = _inline_kept(phases, graph, {r for r in scratch if r[0] == "t"})
+    dropped = _inline_kept(phases, graph, {r for r in local if r[0] == "t"})
     return axes, phases, {r: v for r, v in layout.items() if r not in dropped}
 
 

@@ -14,6 +14,7 @@ import sys
 import types
 from functools import cache
 
+from ..frontend import segments
 from ..language.annotations import Enum
 from ..language.dtypes import DType
 
@@ -35,6 +36,8 @@ def kernel_key(pyfunc, interface, constexprs, policy: str, options, alias, targe
             reached.value(value)
     except Uncacheable:
         return None
+    if segments.chosen() != segments.SEGMENT:
+        reached.feed("segment", str(segments.chosen()))
     pairs = sorted(sorted(pair) for pair in alias)
     reached.feed("build", policy, repr(options), repr(pairs), *target, environment())
     return reached.digest()

@@ -80,7 +80,7 @@ def region_scan(ctx, source, axis, summarize, combine, identity, initial_state, 
     what = "I.region_scan"
     parts, captures = source_arguments(what, source, axis), operand_arguments(what, operands)
     summary = _summary(ctx, what, parts, captures, summarize, combine, identity)
-    state = ctx.call(apply, (summary, _state_argument(what, initial_state)), f"{what}: apply")
+    state = ctx.call(apply, (summary, _state_argument(what, initial_state, summary)), f"{what}: apply")
     state = schema_of(f"{what}: the result of apply", state)
     conform(f"{what}: initial_state", initial_state, state)
     conform(f"{what}: the result of apply", ctx.call(apply, (summary, state), f"{what}: apply"), state)
@@ -92,12 +92,16 @@ def region_scan(ctx, source, axis, summarize, combine, identity, initial_state, 
     return types.Tuple((outputs, state))
 
 
-def _state_argument(what: str, t):
-    """The initial state as the first call of apply sees it: its literals stay literals until apply gives them a dtype."""
-    for leaf in components(t):
+def _state_argument(what: str, t, summary):
+    """The initial state as the first call of apply sees it. Where states look like summaries its literals take their dtypes, else
+    they stay literals until apply gives them one."""
+    leaves, twins = components(t), components(summary)
+    for leaf in leaves:
         if not isinstance(leaf, (Scalar, Tensor, NamedFloat, Weak, Lit)):
             refuse(f"{what}: initial_state cannot hold {describe(leaf)}", "components are scalars and tensors; read memory first, x[:, :]")
-    return t
+    if len(leaves) != len(twins) or is_product(t) != is_product(summary):
+        return t
+    return rebuild(t, iter([twin if isinstance(leaf, Lit) and twin.rank == 0 else leaf for leaf, twin in zip(leaves, twins)]))
 
 
 CONTEXT_RULES = {"region_fold": region_fold, "region_scan": region_scan}

@@ -21,7 +21,6 @@ NOT_COVERED = {
     "5 (checks)": "checks=True",
     "6 (checks)": "checks=True",
     "11 (quantize)": "quantized operations",
-    "16": "region_fold",
     "18 (checks)": "checks=True",
     "21": "random and atomics",
 }
