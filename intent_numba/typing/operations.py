@@ -11,7 +11,7 @@ from numba.core import types
 from ..errors import LanguageError
 from .policy import DOMAINS, POINTWISE, WIDTH, default_dtype, domain_of, literal_problem
 from .problems import refuse
-from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, describe,
+from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, describe,
                     dtype_of, is_tuple)
 
 SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "power": "**", "pow": "**", "and": "&",
@@ -111,6 +111,7 @@ def elementwise(kind: str, args, what: str | None = None):
     for t in args:
         operand_problem(what, t)
     dt = common_dtype(what, args)
+    literals = all(isinstance(t, (Lit, MergedFloat)) for t in args)
     if dt is None:
         dts = {default_dtype(t.value) for t in args}
         if len(dts) > 1:
@@ -120,9 +121,17 @@ def elementwise(kind: str, args, what: str | None = None):
     real = "index" if dt == "weak" else dt
     if real not in domain_of(kind):
         refuse(f"{what} is not defined for {real}", _domain_hint(kind, real))
+    if literals:
+        return _of_literals("bool" if rule.result == "bool" else dt, args[0].value)
     if dt == "weak":
         return BOOL if rule.result == "bool" else Weak(min(t.value for t in args if isinstance(t, Weak)))
     return result_type("bool" if rule.result == "bool" else dt, args)
+
+
+def _of_literals(dt: str, value):
+    """A first run-time value without context: f64 or a 64-bit integer. While a loop is still being typed its carries may be
+    literals, so the result gives way to the dtype that they turn out to have."""
+    return MergedFloat(value) if dt == "f64" else Weak(value) if dt == "i64" else BOOL
 
 
 def result_type(dt: str, args):

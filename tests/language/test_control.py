@@ -182,6 +182,22 @@ def test_products_are_carried_component_by_component():
     assert y.tolist() == x.sum(0).tolist() and z.tolist() == [8 + 4, 3]
 
 
+def test_literal_carries_take_the_dtype_of_their_updates():
+    def online(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, (2,)]):
+        state = (-1.0, 0.0)
+        for i in range(x.shape[0]):
+            peak, total = state
+            top = I.maximum(peak, x[i])
+            decay = I.exp(peak - top)
+            ahead = I.exp2(peak)
+            state = (top, total * decay + x[i] * 0 + 1)
+            y[1] = ahead
+        y[0] = state[0]
+    y = np.zeros(2, "f4")
+    interpret(online, f32(1, 3, 2), y)
+    assert y.tolist() == [3, 8]
+
+
 def test_a_domain_may_be_chosen_at_run_time():
     def part(x: I.In[I.f32, ("N",)], flag: I.bool, y: I.Out[I.f32, (1,)]):
         rows = I.domain(0, x.shape[0])
