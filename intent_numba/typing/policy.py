@@ -5,10 +5,15 @@ accumulation, result) are resolved from it. Spec: 004, 000 sections 3 to 6, SUPP
 """
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass
 from functools import cache
+
+from .plans import (Accumulation, Arithmetic, OperandPlan, OperandRole, OperationOverload, OperationPlan, OperationSpec, Policy, enumerate_operands,
+                    resolve, role_signatures, tensor_domains)
+
+__all__ = ["Accumulation", "Arithmetic", "OperandPlan", "OperandRole", "OperationOverload", "OperationPlan", "OperationSpec", "Policy",
+           "plan_accumulator_variants", "policy_named", "registered_operations", "resolvable_plans", "resolve_operation_plan"]
 
 FLOATS = ("f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2")
 SIGNED = ("i8", "i16", "i32", "i64", "index")
@@ -144,109 +149,6 @@ def domain_of(operation: str) -> frozenset[str]:
     return frozenset(DOMAINS[POINTWISE[operation].domain])
 
 
-# --- operation plans (spec 004) ----------------------------------------------------------------------------------------
-
-class OperandRole(enum.Enum):
-    """How an operand takes part in a plan."""
-    TENSOR = "tensor"
-    WEAK_SCALAR = "weak_scalar"
-
-
-class Arithmetic(enum.Enum):
-    """What one computed term is. The first three are 004's; the strict policy computes each format in itself."""
-    BINARY32 = "binary32"
-    INT32_EXACT_CHECKED = "int32_exact_checked"
-    INT32_EXACT = "int32_exact"
-    IEEE = "ieee"                       # one rounding to nearest even in the operand's own format
-    MODULAR = "modular"                 # two's complement modulo 2^width
-    LOGICAL = "logical"
-
-
-class Accumulation(enum.Enum):
-    """How terms are combined. The first seven are 004's; the others are the fixed forms of SUPPLEMENT 12."""
-    FLOATING = "floating"
-    SEQUENTIAL_BINARY32 = "sequential_binary32"
-    SEQUENTIAL_BINARY32_PRODUCT = "sequential_binary32_product"
-    MAXIMUM = "maximum"
-    MINIMUM = "minimum"
-    ARGMAX = "argmax"
-    ARGMIN = "argmin"
-    EXACT_INTEGER = "exact_integer"
-    TREE = "tree"                       # R: 32 lanes, chunks of 4096
-    TREE_PRODUCT = "tree_product"
-    PREFIX = "prefix"                   # S
-    PREFIX_MAXIMUM = "prefix_maximum"
-    CONTRACTION = "contraction"         # C, or R with an FMA leaf
-    MODULAR_SUM = "modular_sum"
-    MODULAR_PRODUCT = "modular_product"
-    DISJUNCTION = "disjunction"
-    CONJUNCTION = "conjunction"
-
-
-@dataclass(frozen=True)
-class OperandPlan:
-    """One positional operand: its source dtype (None for a weak scalar) and the dtype it is computed in."""
-    role: OperandRole
-    dtype: str | None
-    convert_to: str
-
-
-@dataclass(frozen=True)
-class OperationPlan:
-    """The whole dtype decision of one operation: conversions, arithmetic, accumulation, result."""
-    operation: str
-    operands: tuple[OperandPlan, ...]
-    compute: Arithmetic
-    accumulation: Accumulation | None
-    accumulator_dtype: str | None
-    output: str
-
-
-@dataclass(frozen=True)
-class OperationOverload:
-    """One signature of roles and the rule that resolves it; ``tensor_domains`` has a dtype domain for each tensor role."""
-    roles: tuple[OperandRole, ...]
-    rule: object
-    tensor_domains: tuple[tuple[str, ...], ...] | None = None
-
-    def __post_init__(self):
-        if self.tensor_domains is not None:
-            if len(self.tensor_domains) != sum(r is OperandRole.TENSOR for r in self.roles) or not all(self.tensor_domains):
-                raise ValueError("tensor_domains needs one non-empty dtype domain for each tensor role")
-
-
-@dataclass(frozen=True)
-class OperationSpec:
-    """A registered operation with every accepted signature."""
-    name: str
-    overloads: tuple[OperationOverload, ...]
-    public: bool = True
-    dtype_operand_positions: tuple[int, ...] | None = None
-
-    def __post_init__(self):
-        signatures = [o.roles for o in self.overloads]
-        if not signatures or len(set(signatures)) != len(signatures):
-            raise ValueError(f"{self.name}: overloads must be non-empty, each with a signature of its own")
-        positions = self.dtype_operand_positions
-        if positions is not None:
-            ordered = list(positions) == sorted(set(positions)) and all(p >= 0 for p in positions)
-            if not ordered or any(len(s) != len(positions) for s in signatures):
-                raise ValueError(f"{self.name}: dtype_operand_positions must be increasing, non-negative, one for each operand")
-
-    @property
-    def roles(self):
-        return self._only().roles
-
-    @property
-    def rule(self):
-        return self._only().rule
-
-    def _only(self) -> OperationOverload:
-        if len(self.overloads) != 1:
-            raise AttributeError(f"{self.name} has {len(self.overloads)} overloads")
-        return self.overloads[0]
-
-
 @dataclass(frozen=True)
 class Reduction:
     """A reducing operation: operand domain, how floats and integers accumulate, whether the default widens."""
@@ -271,117 +173,178 @@ REDUCTIONS: dict[str, Reduction] = {
     "cumsum": Reduction(1, "n", Accumulation.PREFIX, Accumulation.MODULAR_SUM, True, True),
     "cummax": Reduction(1, "n", Accumulation.PREFIX_MAXIMUM, Accumulation.PREFIX_MAXIMUM, configurable=True),
     "contract": Reduction(2, "n", Accumulation.CONTRACTION, Accumulation.MODULAR_SUM, configurable=True),
+    "matmul": Reduction(2, "n", Accumulation.CONTRACTION, Accumulation.MODULAR_SUM, configurable=True),
 }
-"""dot, matvec, vecmat and matmul are contractions with the same plan."""
+"""dot, matvec, vecmat and outer contractions have the plan of contract."""
 
+CONFIGURABLE = frozenset(name for name, rule in REDUCTIONS.items() if rule.configurable)
 WEAK_SCALAR_PROBES = (1, 0.5, True)
 
 
-@dataclass(frozen=True)
-class Policy:
-    """A named table: ``specs`` in name order."""
-    name: str
-    specs: tuple[OperationSpec, ...]
-
-    def spec(self, operation: str) -> OperationSpec:
-        found = next((s for s in self.specs if s.name == operation), None)
-        if found is None:
-            raise NotImplementedError(f"no operation {operation!r} is registered under the policy {self.name!r}")
-        return found
-
-
-def _arithmetic(dt: str) -> Arithmetic:
+def arithmetic(dt: str) -> Arithmetic:
+    """The arithmetic of a dtype where nothing narrower is said."""
     return Arithmetic.IEEE if dt in FLOATS else Arithmetic.LOGICAL if dt == "bool" else Arithmetic.MODULAR
 
 
-def _plan(name: str, operands, dt: str, accumulation, accumulator, output: str) -> OperationPlan:
-    plans = tuple(OperandPlan(OperandRole.TENSOR, x, accumulator or dt) if isinstance(x, str)
-                  else OperandPlan(OperandRole.WEAK_SCALAR, None, dt) for x in operands)
-    return OperationPlan(name, plans, _arithmetic(accumulator or dt), accumulation, accumulator, output)
+def operand_plans(operands, convert_to) -> tuple[OperandPlan, ...]:
+    """Plans of operands that are all computed in one dtype, or in the dtypes of a sequence."""
+    targets = [convert_to] * len(operands) if isinstance(convert_to, str) else convert_to
+    return tuple(OperandPlan(OperandRole.TENSOR, x, c) if isinstance(x, str) else OperandPlan(OperandRole.WEAK_SCALAR, None, c)
+                 for x, c in zip(operands, targets))
+
+
+def make_plan(name: str, operands, convert_to, output: str, accumulation=None, accumulator=None, compute=None) -> OperationPlan:
+    """A plan; its arithmetic is that of the last operand's compute dtype unless given."""
+    plans = operand_plans(operands, convert_to)
+    return OperationPlan(name, plans, compute or arithmetic(plans[-1].convert_to), accumulation, accumulator, output)
+
+
+def refuse_accumulator(name: str, accumulator) -> None:
+    if accumulator is not None:
+        raise TypeError(f"{name} accumulates nothing")
+
+
+def fit_literals(name: str, operands, dt: str) -> None:
+    """Raises for a literal that cannot have dtype ``dt``: OverflowError where its value is too large, else TypeError."""
+    for x in operands:
+        problem = None if isinstance(x, str) else literal_problem(x, dt)
+        if problem:
+            raise (OverflowError if "fit" in problem or "overflow" in problem else TypeError)(f"{name}: {problem}")
+
+
+# --- the strict policy: dtypes are equal, nothing converts -------------------------------------------------------------
+
+def _equal(name: str, operands) -> str:
+    dts = {x for x in operands if isinstance(x, str)}
+    if len(dts) > 1:
+        raise TypeError(f"{name}: {' and '.join(sorted(dts))} do not mix; there is no implicit promotion")
+    return dts.pop()
 
 
 def _pointwise_rule(name: str, rule: Pointwise):
-    def resolve(operands, accumulator_dtype):
-        if accumulator_dtype is not None:
-            raise TypeError(f"{name} accumulates nothing")
-        dts = {x for x in operands if isinstance(x, str)}
-        if len(dts) > 1:
-            raise TypeError(f"{name}: {' and '.join(sorted(dts))} do not mix; there is no implicit promotion")
-        dt = dts.pop()
+    def resolve_rule(operands, accumulator):
+        refuse_accumulator(name, accumulator)
+        dt = _equal(name, operands)
         if dt not in DOMAINS[rule.domain]:
             raise TypeError(f"{name} is not defined for {dt}")
-        for x in operands:
-            if not isinstance(x, str):
-                problem = literal_problem(x, dt)
-                if problem:
-                    raise (OverflowError if "fit" in problem or "overflow" in problem else TypeError)(f"{name}: {problem}")
-        return _plan(name, operands, dt, None, None, "bool" if rule.result == "bool" else dt)
-    return resolve
+        fit_literals(name, operands, dt)
+        return make_plan(name, operands, dt, "bool" if rule.result == "bool" else dt)
+    return resolve_rule
 
 
-def _select_rule(operands, accumulator_dtype):
-    if accumulator_dtype is not None:
-        raise TypeError("select accumulates nothing")
+def _select_rule(operands, accumulator):
+    refuse_accumulator("select", accumulator)
     cond, *branches = operands
-    dts = {x for x in branches if isinstance(x, str)}
-    if cond != "bool" or len(dts) != 1:
-        raise TypeError(f"select: bool and two branches of one dtype are expected, not {', '.join(map(str, operands))}")
-    (dt,) = dts
-    for x in branches:
-        problem = None if isinstance(x, str) else literal_problem(x, dt)
-        if problem:
-            raise TypeError(f"select: {problem}")
-    plan = _plan("select", operands, dt, None, None, dt)
-    return OperationPlan("select", (OperandPlan(OperandRole.TENSOR, "bool", "bool"), *plan.operands[1:]), plan.compute, None, None, dt)
+    if cond != "bool":
+        raise TypeError(f"select: the condition must be bool, not {cond}")
+    dt = _equal("select", branches)
+    fit_literals("select", branches, dt)
+    return make_plan("select", operands, ["bool", dt, dt], dt)
 
 
-def _reduction_rule(name: str, rule: Reduction):
-    def resolve(operands, accumulator_dtype):
-        if len(set(operands)) > 1:
-            raise TypeError(f"{name}: {' and '.join(operands)} do not mix; there is no implicit promotion")
-        dt = operands[0]
+def reduction_rule(name: str, rule: Reduction, promote=_equal):
+    """``promote(name, operands)`` gives the dtype of the terms."""
+    def resolve_rule(operands, accumulator):
+        dt = promote(name, operands)
         if dt not in DOMAINS[rule.domain]:
             raise TypeError(f"{name} is not defined for {dt}")
-        acc = accumulator_dtype or (widen(dt) if rule.widens else dt)
-        if accumulator_dtype is not None:
+        acc = accumulator or (widen(dt) if rule.widens else dt)
+        if accumulator is not None:
             problem = accumulator_problem(dt, acc) if rule.configurable else "its accumulator is fixed"
             if problem:
                 raise TypeError(f"{name}: {problem}")
-        return _plan(name, operands, dt, rule.floating if acc in FLOATS else rule.integral, acc, "index" if rule.output == "index" else acc)
-    return resolve
+        kind = rule.floating if acc in FLOATS else rule.integral
+        return make_plan(name, operands, acc, "index" if rule.output == "index" else acc, kind, acc)
+    return resolve_rule
 
 
-def _roles(arity: int):
-    """Every mixture of tensors and weak scalars with at least one tensor."""
-    for bits in range((1 << arity) - 1):
-        yield tuple(OperandRole.WEAK_SCALAR if bits >> i & 1 else OperandRole.TENSOR for i in range(arity))
+def cast_rule(operands, accumulator):
+    """cast(value, destination): any dtype to any."""
+    refuse_accumulator("cast", accumulator)
+    return make_plan("cast", operands, operands[1], operands[1])
 
 
-def _domains(roles, domain):
-    return tuple(domain for r in roles if r is OperandRole.TENSOR)
+def _store_rule(operands, accumulator):
+    """store(destination, value)."""
+    refuse_accumulator("store", accumulator)
+    dt = _equal("store", operands)
+    fit_literals("store", operands, dt)
+    return make_plan("store", operands, dt, dt)
+
+
+def _join_rule(operands, accumulator):
+    """join(value, value): what a name is where control flow meets."""
+    refuse_accumulator("join", accumulator)
+    dt = _equal("join", operands)
+    fit_literals("join", operands, dt)
+    return make_plan("join", operands, dt, dt)
+
+
+def _condition_rule(operands, accumulator):
+    refuse_accumulator("condition", accumulator)
+    return make_plan("condition", operands, "bool", "bool")
+
+
+def literal_rule(default):
+    """A literal that meets nothing; ``default(value)`` is its dtype."""
+    def resolve_rule(operands, accumulator):
+        refuse_accumulator("literal", accumulator)
+        dt = default(operands[0])
+        return make_plan("literal", operands, dt, dt)
+    return resolve_rule
+
+
+def specs_of(rules: dict, domain_of_operation) -> list[OperationSpec]:
+    """Elementwise specifications: name -> (arity, rule); every mixture of roles."""
+    return [OperationSpec(name, tuple(OperationOverload(roles, rule, tensor_domains(roles, domain_of_operation(name)))
+                                      for roles in role_signatures(arity))) for name, (arity, rule) in rules.items()]
+
+
+def conversion_specs(cast, store, join, condition, literal, domains=None) -> list[OperationSpec]:
+    """The entries that are no operations of the language: conversions, names, conditions and literals."""
+    tensor, weak = OperandRole.TENSOR, OperandRole.WEAK_SCALAR
+    every = DOMAINS["nb"] if domains is None else domains
+    pairs = ((tensor, tensor), (tensor, weak))
+    return [OperationSpec("cast", (OperationOverload((tensor, tensor), cast, (every, every)),), public=domains is not None),
+            OperationSpec("store", tuple(OperationOverload(r, store, tensor_domains(r, every)) for r in pairs), public=False),
+            OperationSpec("join", tuple(OperationOverload(r, join, tensor_domains(r, every)) for r in pairs), public=False),
+            OperationSpec("condition", (OperationOverload((tensor,), condition, ((BOOL if condition is _condition_rule else every),)),), public=False),
+            OperationSpec("literal", (OperationOverload((weak,), literal, ()),), public=False)]
+
+
+def in_name_order(specs) -> tuple[OperationSpec, ...]:
+    return tuple(sorted(specs, key=lambda s: s.name))
 
 
 def _strict() -> Policy:
-    specs = [OperationSpec(name, tuple(OperationOverload(roles, _pointwise_rule(name, rule), _domains(roles, DOMAINS[rule.domain]))
-                                       for roles in _roles(rule.arity)))
-             for name, rule in POINTWISE.items()]
     tensor = OperandRole.TENSOR
-    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, _reduction_rule(name, rule),
-                                                     (DOMAINS[rule.domain],) * rule.operands),))
+    specs = specs_of({name: (rule.arity, _pointwise_rule(name, rule)) for name, rule in POINTWISE.items()},
+                     lambda name: DOMAINS[POINTWISE[name].domain])
+    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, reduction_rule(name, rule), (DOMAINS[rule.domain],) * rule.operands),))
               for name, rule in REDUCTIONS.items()]
-    branches = [(tensor, *roles) for roles in _roles(2)]
     everything = DOMAINS["nb"]
-    specs.append(OperationSpec("select", tuple(OperationOverload(roles, _select_rule, (BOOL, *_domains(roles[1:], everything)))
-                                               for roles in branches)))
-    return Policy("strict", tuple(sorted(specs, key=lambda s: s.name)))
+    specs.append(OperationSpec("select", tuple(OperationOverload((tensor, *roles), _select_rule, (BOOL, *tensor_domains(roles, everything)))
+                                               for roles in role_signatures(2))))
+    specs += conversion_specs(cast_rule, _store_rule, _join_rule, _condition_rule, literal_rule(default_dtype))
+    return Policy("strict", in_name_order(specs), tensor_dtypes=tuple(WIDTH), accumulators=tuple(WIDTH), configurable=CONFIGURABLE,
+                  weak_probes=WEAK_SCALAR_PROBES)
 
+
+# --- the registry ------------------------------------------------------------------------------------------------------
 
 @cache
 def policy_named(name: str) -> Policy:
     """The policy of that name. Raises NotImplementedError for one that is not there."""
-    if name == "strict":
-        return _strict()
-    raise NotImplementedError(f"no policy {name!r}; there is 'strict'")
+    match name:
+        case "strict":
+            return _strict()
+        case "range_preserving":
+            from .range_preserving import make_policy
+            return make_policy()
+        case "checked":
+            from .checked_rules import make_policy
+            return make_policy()
+    raise NotImplementedError(f"no policy {name!r}; there are 'strict', 'range_preserving' and 'checked'")
 
 
 def registered_operations(policy: str = "strict") -> tuple[OperationSpec, ...]:
@@ -400,16 +363,19 @@ def resolve_operation_plan(operation: str, *operands, accumulator_dtype=None, op
         if options.operation != operation:
             raise ValueError(f"the options are for {options.operation!r}, not {operation!r}")
         accumulator_dtype = options.accumulator_dtype
-    spec = policy_named(policy).spec(operation)
-    plain = tuple(_operand(operation, x) for x in operands)
-    roles = tuple(OperandRole.TENSOR if isinstance(x, str) else OperandRole.WEAK_SCALAR for x in plain)
-    overload = next((o for o in spec.overloads if o.roles == roles), None)
-    if overload is None:
-        raise TypeError(f"{operation} takes no operands ({', '.join(r.value for r in roles)})")
+    p, plain = policy_named(policy), tuple(_operand(operation, x) for x in operands)
     acc = None if accumulator_dtype is None else _operand(operation, accumulator_dtype)
-    plan = overload.rule(plain, acc)
-    assert plan.operation == operation and len(plan.operands) == len(operands)
-    return plan
+    if "index" in plain and p.index_policy is not None and operation != "cast":
+        return resolve(policy_named(p.index_policy).spec(operation), plain, _is_dtype, acc)
+    spec = p.spec(operation)
+    missing = [x for x in plain if isinstance(x, str) and p.implemented and x not in p.implemented]
+    if missing and not (operation in ("store", "join") and len(set(plain)) == 1):
+        raise NotImplementedError(f"{operation}: the policy {policy!r} has no operations on {missing[0]}")
+    return resolve(spec, plain, _is_dtype, acc)
+
+
+def _is_dtype(x) -> bool:
+    return isinstance(x, str)
 
 
 def _operand(operation: str, x):
@@ -423,34 +389,49 @@ def _operand(operation: str, x):
     raise TypeError(f"{operation}: a dtype or a real number is expected, not {x!r}")
 
 
-@cache
-def resolvable_plans(tensor_dtypes: tuple[str, ...] = tuple(WIDTH), weak_scalars: tuple = WEAK_SCALAR_PROBES,
-                     policy: str = "strict") -> tuple[OperationPlan, ...]:
-    """Every distinct plan over these dtypes and probes, accumulator variants included, in registry order."""
-    found: dict = {}
-    for spec in registered_operations(policy):
-        for overload in spec.overloads:
-            for operands in _enumerate(overload, tensor_dtypes, weak_scalars):
-                for acc in (None, *(tensor_dtypes if _configurable(spec.name) else ())):
-                    try:
-                        found.setdefault(resolve_operation_plan(spec.name, *operands, accumulator_dtype=acc, policy=policy))
-                    except (TypeError, OverflowError):
-                        continue
+def plan_accumulator_variants(plan: OperationPlan, policy: str = "strict") -> tuple[OperationPlan, ...]:
+    """The plan, then the same operation with every other accumulator that the policy supports for it."""
+    p = policy_named(policy)
+    if plan.operation not in p.configurable:
+        return (plan,)
+    operands = tuple(o.dtype for o in plan.operands)
+    found = {plan: None}
+    for acc in p.accumulators:
+        try:
+            found.setdefault(resolve_operation_plan(plan.operation, *operands, accumulator_dtype=acc, policy=policy))
+        except TypeError:
+            continue
     return tuple(found)
 
 
-def _configurable(name: str) -> bool:
-    return name in REDUCTIONS and REDUCTIONS[name].configurable
+@cache
+def resolvable_plans(tensor_dtypes: tuple[str, ...] | None = None, weak_scalars: tuple | None = None,
+                     policy: str = "strict") -> tuple[OperationPlan, ...]:
+    """Every distinct plan over these dtypes and probes (None: the policy's own), accumulator variants included, in registry order."""
+    p = policy_named(policy)
+    dtypes = p.tensor_dtypes if tensor_dtypes is None else tuple(tensor_dtypes)
+    probes = p.weak_probes if weak_scalars is None else tuple(weak_scalars)
+    choose = enumerate_operands if p.promotes else _uniform_operands
+    found: dict = {}
+    for spec in p.specs:
+        for overload in spec.overloads:
+            for operands in choose(overload, dtypes, probes):
+                try:
+                    plan = resolve_operation_plan(spec.name, *operands, policy=policy)
+                except (TypeError, OverflowError, NotImplementedError):
+                    continue
+                for variant in plan_accumulator_variants(plan, policy):
+                    found.setdefault(variant)
+    return tuple(found)
 
 
-def _enumerate(overload: OperationOverload, tensor_dtypes, weak_scalars):
-    """Operands of one overload. The strict policy wants one dtype, so mixed dtypes are not enumerated; a domain of one dtype
-    (the condition of select) has its own."""
-    for dt in tensor_dtypes:
+def _uniform_operands(overload: OperationOverload, tensor_dtypes, weak_scalars):
+    """Operands of one overload where dtypes must be equal: mixed ones have no plan and are left out, casts apart."""
+    if overload.rule is cast_rule:
+        yield from enumerate_operands(overload, tensor_dtypes, weak_scalars)
+        return
+    for dt in tensor_dtypes if OperandRole.TENSOR in overload.roles else (None,):
         for probe in weak_scalars if OperandRole.WEAK_SCALAR in overload.roles else (None,):
             domains = iter(overload.tensor_domains)
-            yield tuple(_choice(next(domains), dt) if role is OperandRole.TENSOR else probe for role in overload.roles)
-
-
-def _choice(domain: tuple[str, ...], dt: str) -> str:
-    return domain[0] if len(domain) == 1 else dt
+            yield tuple((dt if dt in (d := next(domains)) or len(d) > 1 else d[0]) if r is OperandRole.TENSOR else probe
+                        for r in overload.roles)
