@@ -20,6 +20,8 @@ from ..language.dtypes import DType
 
 _PACKAGE = __name__.split(".")[0]
 _NOTHING = object()
+_CAPTURED = (bool, int, float, str, Enum, DType, tuple, types.ModuleType, type)
+"""What a kernel may read from a module or class; anything else there is refused when it is read."""
 
 
 class Uncacheable(Exception):
@@ -49,6 +51,7 @@ class _Reached:
     def __init__(self):
         self._hash = hashlib.sha256()
         self._seen: dict[int, int] = {}
+        self._attributes: set[tuple[int, str]] = set()
 
     def digest(self) -> str:
         return self._hash.hexdigest()
@@ -138,13 +141,17 @@ class _Reached:
         self.feed("enum", cls.__module__, cls.__qualname__, *(f"{m.name}={m.value!r}" for m in cls))
 
     def _namespace(self, kind: str, name: str, holder, names) -> None:
+        """A module or class: each attribute that some function names, once, whichever function names it."""
         self.feed(kind, name)
-        if name.split(".")[0] == _PACKAGE or self._again(holder):
+        if name.split(".")[0] == _PACKAGE:
             return
         for attribute in sorted(names):
-            v = vars(holder).get(attribute, _NOTHING)
-            if isinstance(v, (bool, int, float, Enum, tuple, types.ModuleType)) or hasattr(v, "pyfunc"):
-                self.feed("attribute", attribute)
+            if (id(holder), attribute) in self._attributes:
+                continue
+            self._attributes.add((id(holder), attribute))
+            v = _attribute(holder, attribute)
+            if v is None or isinstance(v, _CAPTURED) or hasattr(v, "pyfunc"):
+                self.feed("attribute", name, attribute)
                 self.value(v, names)
             elif v is not _NOTHING and type(v).__module__.startswith("numba."):
                 raise Uncacheable(attribute)
@@ -156,6 +163,16 @@ class _Reached:
             return False
         self.feed("again", str(first))
         return True
+
+
+def _attribute(holder, name: str):
+    """What ``holder.name`` is, _NOTHING if nothing. What is computed when it is asked for may differ the next time."""
+    for place in holder.__mro__ if isinstance(holder, type) else (holder,):
+        if name in vars(place):
+            return vars(place)[name]
+    if getattr(holder, name, _NOTHING) is not _NOTHING:
+        raise Uncacheable(name)
+    return _NOTHING
 
 
 def _nested(code):

@@ -72,6 +72,32 @@ def test_names_that_do_not_reach_the_code_do_not_count():
     assert key(define(BODY.format(1), C=1)) == key(define(BODY.format(1), C=2))
 
 
+def test_every_attribute_of_a_module_counts_whoever_reads_it():
+    source = """
+        @intent.fn
+        def helper(x):
+            return x * cfg.B
+        def f(x):
+            return helper(x) * cfg.A
+        """
+
+    def of(holder, **values):
+        cfg = types.ModuleType("cfg") if holder == "module" else type("cfg", (type("Base", (), values),), {})
+        if holder == "module":
+            vars(cfg).update(values)
+        return key(define(source, cfg=cfg))
+    for holder in ("module", "class"):
+        first = of(holder, A=1.0, B=3.0, C=0)
+        assert first == of(holder, A=1.0, B=3.0, C=1) is not None
+        assert len({first, of(holder, A=1.0, B=7.0, C=0), of(holder, A=7.0, B=3.0, C=0), of(holder, A=1.0, B=I.f32, C=0)}) == 4
+
+
+def test_attributes_that_a_module_computes_are_not_cached():
+    cfg = types.ModuleType("cfg")
+    cfg.__getattr__ = {"A": 1.0}.__getitem__
+    assert key(define("def f(x):\n    return x + cfg.A", cfg=cfg)) is None
+
+
 def test_helpers_count_to_any_depth():
     source = """
         @intent.fn
