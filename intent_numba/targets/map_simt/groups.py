@@ -25,21 +25,23 @@ from .env import Env
 from .items import at_point
 
 
-def emit(env: Env, stage: Stage, space: int) -> list[scratch.Piece]:
-    """The body of the kernel with the task's rows in an address space. Returns what it expects in the arena, for each group."""
+def emit(env: Env, stage: Stage, parts: list[scratch.Piece], space: int | None) -> None:
+    """The body of the kernel; the task's rows lie in an arena in an address space."""
     fn = env.fn
     scratch.bind_scalars(env, stage)
-    parts = scratch.pieces(stage)
-    if parts:
+    if space is not None:
         owner = env.group if space == env.machine.global_space else None
         scratch.bind_arena(env, parts, Pointer("%arena", space), owner)
     env.changing = _changing(env, stage)
-    with fn.loop(env.group.text, "%points", env.groups.text) as lp, env.scope():
-        with at_point(env, stage.tasks, Val("index", lp.index)):
+    if space == env.machine.global_space:          # as many groups as have memory step through the grid
+        with fn.loop(env.group.text, "%points", env.groups.text) as lp, env.scope():
+            with at_point(env, stage.tasks, Val("index", lp.index)):
+                run(env, stage.body)
+                env.barrier()
+    else:
+        with at_point(env, stage.tasks, env.group):
             run(env, stage.body)
-            env.barrier()
     fn.ret()
-    return parts
 
 
 def _changing(env: Env, stage: Stage) -> frozenset[str]:

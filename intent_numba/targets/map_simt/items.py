@@ -1,7 +1,7 @@
 """A stage whose work-items run one task point each, as the vector mapper's scalar code for one point.
 
-Point bodies, and stages whose lanes would run over a task axis. Work-items step through the grid by the number of work-items, so
-a launch may start fewer of them than there are points.
+Point bodies, and stages whose lanes would run over a task axis. Where every work-item needs memory of its own, fewer of them are started
+than there are points, and they step through the grid.
 """
 from __future__ import annotations
 
@@ -16,23 +16,33 @@ from . import scratch
 from .env import Env
 
 
-def emit(env: Env, stage: Stage) -> list[scratch.Piece]:
-    """The body of the kernel. Returns what it expects in the arena, for each work-item."""
+def in_arena(stage: Stage) -> list[scratch.Piece]:
+    """What each work-item needs in the arena."""
+    return [p for p in scratch.pieces(stage) if not scratch.is_private(p)]
+
+
+def emit(env: Env, stage: Stage, far: list[scratch.Piece]) -> None:
+    """The body of the kernel; ``far`` lies in the arena."""
     o, fn = env.o, env.fn
     mine = o.add(o.mul(env.group, index(env.size)), env.item)
-    parts = scratch.pieces(stage)
-    far = [p for p in parts if not scratch.is_private(p)]
     scratch.bind_scalars(env, stage)
-    for p in parts:
+    for p in scratch.pieces(stage):
         if p not in far:
             scratch.bind_private(env, p)
     if far:
         scratch.bind_arena(env, far, Pointer("%arena", env.machine.global_space), mine)
-    with fn.loop(mine.text, "%points", o.mul(env.groups, index(env.size)).text) as lp, env.scope():
-        with at_point(env, stage.tasks, Val("index", lp.index)):
-            control.run(env, stage.body)
+    if far:
+        with fn.loop(mine.text, "%points", o.mul(env.groups, index(env.size)).text) as lp, env.scope():
+            _point(env, stage, Val("index", lp.index))
+    else:
+        with fn.if_(o.lt(mine, Val("index", "%points")).text), env.scope():
+            _point(env, stage, mine)
     fn.ret()
-    return far
+
+
+def _point(env: Env, stage: Stage, point: Val) -> None:
+    with at_point(env, stage.tasks, point):
+        control.run(env, stage.body)
 
 
 @contextmanager

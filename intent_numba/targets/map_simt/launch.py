@@ -7,6 +7,8 @@ Extents are polynomials over slots, so the host evaluates them without a kernel.
     {"do": "run", "kernel": name, "uses": [resource...]}                             one work-item
     {"do": "stage", "kernel": name, "uses": [...], "grid": [extent...], "by": "items" | "groups", "arena": [[bytes, [extent...]]...],
      "space": "global" | "local" | null, "local": bytes, "instead": the same stage with its arena in local memory}
+     A kernel takes the frame, a pointer for each of "uses", one to its arena if it has a "space", and the number of points. With an arena
+     in global memory it steps through the grid, else it wants a work-item or group for every point.
     {"do": "for", "var": slot, "begin": slot, "step": slot, "extent": extent, "stop": slot | null, "body": [...]}
     {"do": "loop", "again": slot, "body": [...]}      {"do": "if", "cond": slot, "then": [...], "else": [...]}
     {"do": "free", "resource": name}
@@ -26,7 +28,7 @@ from ..map_vector.expr import value
 from ..map_vector.layout import Layout, frame_layout
 from ..map_vector.plan import plan_lanes, sink_roots, sink_targets, walk_nodes, walk_phases
 from . import groups, items, scratch
-from .env import start
+from .env import Env, start
 from .machine import Machine
 
 
@@ -143,29 +145,33 @@ class _Host:
         return self._by_groups(s, uses)
 
     def _by_items(self, s: Stage, uses: list[str]) -> dict:
-        name, arena = self._name("stage"), self.machine.pointer(self.machine.global_space)
-        env = start(self.program, self.layout, self.module, self.machine, name, uses, [(arena, "arena"), ("i64", "points")])
-        parts = items.emit(env, s)
-        return self._step(s, name, uses, "items", parts, "global" if parts else None, 0)
+        name, parts = self._name("stage"), items.in_arena(s)
+        space = self.machine.global_space if parts else None
+        items.emit(self._start(name, uses, space), s, parts)
+        return self._step(s, name, uses, "items", parts, space, 0)
 
     def _by_groups(self, s: Stage, uses: list[str]) -> dict:
-        parts = scratch.pieces(s)
+        parts, machine = scratch.pieces(s), self.machine
         known = [p.constant for p in parts]
-        machine = self.machine
         fits = all(size is not None for size in known) and sum(size or 0 for size in known) <= machine.local_bytes // 2
-        step = self._groups_in(s, uses, machine.local_space if fits else machine.global_space)
+        step = self._groups_in(s, uses, parts, None if not parts else machine.local_space if fits else machine.global_space)
         if None in known:                                    # the launch decides
-            step["instead"] = self._groups_in(s, uses, machine.local_space)
+            step["instead"] = self._groups_in(s, uses, parts, machine.local_space)
         return step
 
-    def _groups_in(self, s: Stage, uses: list[str], space: int) -> dict:
-        name, machine = self._name("stage"), self.machine
-        env = start(self.program, self.layout, self.module, machine, name, uses, [(machine.pointer(space), "arena"), ("i64", "points")])
-        parts = groups.emit(env, s, space)
-        return self._step(s, name, uses, "groups", parts, "local" if space == machine.local_space else "global", env.local_bytes)
+    def _groups_in(self, s: Stage, uses: list[str], parts, space: int | None) -> dict:
+        name = self._name("stage")
+        env = self._start(name, uses, space)
+        groups.emit(env, s, parts, space)
+        return self._step(s, name, uses, "groups", parts, space, env.local_bytes)
 
-    def _step(self, s: Stage, name: str, uses: list[str], by: str, parts, space: str | None, local: int) -> dict:
-        return {"do": "stage", "kernel": name, "uses": uses, "grid": [self.extent(a.extent) for a in s.tasks], "by": by, "space": space,
+    def _start(self, name: str, uses: list[str], space: int | None) -> Env:
+        parameters = [("i64", "points")] if space is None else [(self.machine.pointer(space), "arena"), ("i64", "points")]
+        return start(self.program, self.layout, self.module, self.machine, name, uses, parameters)
+
+    def _step(self, s: Stage, name: str, uses: list[str], by: str, parts, space: int | None, local: int) -> dict:
+        place = None if space is None else "local" if space == self.machine.local_space else "global"
+        return {"do": "stage", "kernel": name, "uses": uses, "grid": [self.extent(a.extent) for a in s.tasks], "by": by, "space": place,
                 "arena": [[BYTES[p.resource.dt], [self.extent(e) for e in p.shape]] for p in parts], "local": local, "instead": None}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import traceback
 import warnings
 
@@ -17,7 +18,7 @@ from .loader import opencl, queue
 
 OK, NO_MEMORY, FAILED = 0, 1, 2
 GROUPS_PER_UNIT = 32
-"""Groups started for each compute unit, at most: they walk the grid, and each needs its part of an arena."""
+"""Groups started for each compute unit, at most, where each needs its part of an arena."""
 
 
 def c_function(entry):
@@ -45,6 +46,14 @@ class Launcher:
             self.program = self.cl.Program(self.context, binary).build(_options(self.cl, self.device))
         self.local_bytes = self.device.local_mem_size
         self.units = self.device.max_compute_units
+        self._kernels = threading.local()
+
+    def kernel(self, name: str):
+        """A kernel object of this thread: its arguments are a state that threads must not share."""
+        found = self._kernels.__dict__.get(name)
+        if found is None:
+            found = self._kernels.__dict__[name] = self.cl.Kernel(self.program, name)
+        return found
 
     def __call__(self, frame: int) -> int:
         try:
@@ -69,7 +78,6 @@ class _Run:
         self.memory = (_InPlace if zero_copy else _Copies)(self.cl, launcher.context, self.queue)
         self.workspace = {w["name"]: w for w in self.plan["workspace"]}
         self.sizes: dict[str, int] = {}
-        self.kernels: dict = {}
         self.pointers = self.memory.views(self.plan["views"], self.frame)
         self.device_frame = self.memory.share(self.frame)
 
@@ -150,18 +158,18 @@ class _Run:
         if s["instead"] is not None and arena + s["instead"]["local"] <= self.launcher.local_bytes // 2:
             s = s["instead"]
         groups = -(-points // size) if s["by"] == "items" else points
-        groups = min(groups, GROUPS_PER_UNIT * self.launcher.units)
+        extra: tuple = (np.int64(points),)
         if s["space"] == "local":
-            place = self.cl.LocalMemory(max(arena, 64))
-        else:
-            owners = groups * size if s["by"] == "items" else groups
-            place = self.memory.allocate(arena * owners)
+            extra = (self.cl.LocalMemory(max(arena, 64)), *extra)
+        elif s["space"] == "global":
+            groups = min(groups, GROUPS_PER_UNIT * self.launcher.units)
+            place = self.memory.allocate(arena * (groups * size if s["by"] == "items" else groups))
+            self.memory.retire(place)                        # kept until the launch has ended
+            extra = (place, *extra)
         for name in s["uses"]:
             if name in self.workspace:
                 self.provide(name, frame)
-        self.run(s["kernel"], s["uses"], (place, np.int64(points)), groups * size, size)
-        if s["space"] != "local":
-            self.memory.retire(place)
+        self.run(s["kernel"], s["uses"], extra, groups * size, size)
 
     def provide(self, name: str, frame) -> None:
         """Memory for a workspace that has none, or too little."""
@@ -173,9 +181,7 @@ class _Run:
             self.pointers[name], self.sizes[name] = self.memory.allocate(size), size
 
     def run(self, name: str, uses, extra, items: int, group: int) -> None:
-        kernel = self.kernels.get(name)
-        if kernel is None:
-            kernel = self.kernels[name] = self.cl.Kernel(self.launcher.program, name)
+        kernel = self.launcher.kernel(name)
         kernel.set_args(self.device_frame, *(self.pointers[u] for u in uses), *extra)
         self.cl.enqueue_nd_range_kernel(self.queue, kernel, (items,), (group,))
 
