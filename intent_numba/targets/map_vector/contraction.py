@@ -13,7 +13,7 @@ from ..llvm.values import Val
 from .env import ONE, ZERO, Env, index
 from .expr import hoist, value
 from .memory import store
-from .plan import sink_roots, sink_targets
+from .plan import sink_targets
 
 
 def contract(env: Env, s: Contract, reduced: list[Axis], perform) -> None:

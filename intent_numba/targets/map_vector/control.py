@@ -5,7 +5,7 @@ wants it, and a loop runs while a lane is still in it; whatever is assigned unde
 """
 from __future__ import annotations
 
-from ...task.program import For, If, Loop, Phase
+from ...task.program import For, If, Loop, Phase, Store
 from ..llvm.values import Val
 from .env import ONE, ZERO, Env
 from .expr import value
@@ -14,8 +14,8 @@ from .plan import sink_roots, walk_nodes
 
 LIGHT = 24
 """Nodes of a branch that is run under its mask without asking whether a lane wants it."""
-HEAVY = {"exp", "exp2", "log", "log1p", "lgamma", "sin", "asin", "cos", "tanh", "erf", "erfc", "i0", "sigmoid", "pow", "power", "div", "sqrt", "rsqrt",
-         "floordiv", "mod", "remainder", "floor_divide", "call"}
+CHEAP = {"axis", "const", "extent", "param", "load", "add", "sub", "mul", "neg", "abs", "fma", "and", "or", "xor", "not", "shl", "shr",
+         "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "select", "cast", "bitcast"}
 
 
 def run(env: Env, body, extra=None) -> None:
@@ -90,12 +90,15 @@ def _does(body) -> bool:
 
 def _light(env: Env, body) -> bool:
     """Whether running a side for nothing costs less than asking: few operations, all on private values."""
-    if not all(isinstance(s, Phase) and not s.loops for s in body):
+    if not all(isinstance(s, Phase) and not s.loops and all(isinstance(k, Store) for k in s.sinks) for s in body):
         return False
     sinks = [k for s in body for k in s.sinks]
+    if not all(isinstance(k, Store) for k in sinks):
+        return False
     nodes = list(walk_nodes(*(r for k in sinks for r in sink_roots(k))))
     private = {k.resource for k in sinks} | {n.attr for n in nodes if n.op in ("load", "gload")} <= env.private
-    return private and len(nodes) <= LIGHT and not any(n.op in HEAVY for n in nodes) and not any(map(env.varies, (c for k in sinks for c in k.coords)))
+    cheap = len(nodes) <= LIGHT and all(n.op in CHEAP for n in nodes)
+    return private and cheap and not any(env.varies(c) for k in sinks for c in k.coords)
 
 
 def _for(env: Env, s: For, extra) -> None:
@@ -130,12 +133,12 @@ def _for_lanes(env: Env, s: For, begin: Val, step: Val, n: Val, extra) -> None:
     start = env.keep(mask)
     with env.fn.if_(o.any(mask).text), env.scope():
         with env.fn.repeat([("i64", "0"), (start.type, start.text)]) as lp:
-            i, inside = Val("index", lp.carried[0]), Val("i32", lp.carried[1], env.width)
-            with env.masked(inside):
+            i, still = Val("index", lp.carried[0]), Val("i32", lp.carried[1], env.width)
+            with env.masked(still):
                 assign(env, s.var, o.add(begin, o.mul(i, step)))
                 inside(env, s.body, extra)
             following = o.add(i, ONE)
-            alive = env.logic("and", env.kept(inside), o.lt(following, n))
+            alive = env.logic("and", env.kept(still), o.lt(following, n))
             if s.stop is not None:
                 alive = env.logic("and", alive, env.logic("not", env.load_cell(s.stop, "bool")))
             lp.next[:] = [following.text, env.keep(alive).text]
@@ -151,9 +154,9 @@ def _loop(env: Env, s: Loop, extra) -> None:
         return
     start = env.keep(env.live())
     with env.fn.repeat([(start.type, start.text)]) as lp:
-        inside = Val("i32", lp.carried[0], env.width)
-        with env.masked(inside):
+        still = Val("i32", lp.carried[0], env.width)
+        with env.masked(still):
             inside(env, s.body, extra)
-        alive = env.logic("and", env.kept(inside), env.load_cell(s.again, "bool"))
+        alive = env.logic("and", env.kept(still), env.load_cell(s.again, "bool"))
         lp.next[0] = env.keep(alive).text
         lp.again = o.any(alive).text

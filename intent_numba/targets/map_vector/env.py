@@ -37,8 +37,8 @@ class Tile:
 
 
 class Env:
-    """``private``: resources of one task. ``varying``: resources private to a task whose contents differ between lanes. ``width``: lanes when the lane axis is a task
-    axis (0: scalars at statement level). ``tiles``: whether a phase may run its loops in tiles of lanes; a work-item cannot."""
+    """``private``: resources of one task. ``varying``: those whose contents differ between lanes. ``width``: lanes when the lane axis
+    is a task axis (0: scalars at statement level). ``tiles``: whether a phase may run its loops in tiles of lanes; a work-item cannot."""
 
     tiles = True
 

@@ -168,7 +168,13 @@ def linear_offset(env: Env, st: Storage, coords) -> tuple[Val, Val] | None:
     return offset, step
 
 
-def _offsets(env: Env, st: Storage, coords) -> Val:
+def member(env: Env, st: Storage, offset: Val):
+    """The address of the element at an offset that ``offsets`` gave."""
+    base = st.base or env.fn.ins(f"load ptr, ptr {env.slot_pointer(env.layout.pointers[st.resource.name])}")
+    return env.o.gep(st.resource.dt, base, offset)
+
+
+def offsets(env: Env, st: Storage, coords) -> Val:
     """Element offsets lane by lane."""
     from .expr import value
     o, offset = env.o, ZERO
@@ -183,7 +189,8 @@ def _offsets(env: Env, st: Storage, coords) -> Val:
 
 def _whole(env: Env, st: Storage, coords, step: Val, mask: Val | None) -> bool:
     """Whether the tile may be accessed whole although lanes are missing: private padded rows from their begin."""
-    return st.padded and mask is None and not env.tile.descends and step.text == "1" and coords[-1].op == "axis" and coords[-1].attr == env.tile.axis
+    at_begin = coords[-1].op == "axis" and coords[-1].attr == env.tile.axis and not env.tile.descends
+    return st.padded and mask is None and step.text == "1" and at_begin
 
 
 def _direct(env: Env, step: Val, mask: Val | None) -> Val:
@@ -234,11 +241,11 @@ def _store_tile(env: Env, st: Storage, coords, offset: Val, step: Val, x: Val, m
 
 def _gather(env: Env, st: Storage, coords, mask: Val | None) -> Val:
     o, dt, lanes = env.o, st.resource.dt, env.tile.width
-    offsets = _offsets(env, st, coords)
+    places = offsets(env, st, coords)
     if lanes == 1:
-        return o.load(dt, o.gep(dt, st.base, offsets), 1)
+        return o.load(dt, o.gep(dt, st.base, places), 1)
     stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes)
-    o.store(offsets, at)
+    o.store(places, at)
     _help(env, "gather", dt, [("ptr", stage), ("ptr", st.base), ("ptr", at), ("i64", _bits64(env, mask))])
     return o.load(dt, stage, lanes)
 
@@ -246,7 +253,7 @@ def _gather(env: Env, st: Storage, coords, mask: Val | None) -> Val:
 def _scatter(env: Env, st: Storage, coords, x: Val, mask: Val | None) -> None:
     o, dt, lanes = env.o, st.resource.dt, env.tile.width
     stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes)
-    o.store(_offsets(env, st, coords), at)
+    o.store(offsets(env, st, coords), at)
     o.store(x, stage)
     _help(env, "scatter", dt, [("ptr", stage), ("ptr", st.base), ("ptr", at), ("i64", _bits64(env, mask))])
 

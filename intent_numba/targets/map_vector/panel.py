@@ -137,9 +137,8 @@ def _uniform(body, varying: frozenset[str]) -> bool:
     for s in body:
         match s:
             case For():
-                if _reads(s.begin, varying) or _reads(s.step, varying) or _cells(s.extent) & varying or s.stop in varying or s.var in varying:
-                    return False
-                if not _uniform(s.body, varying):
+                apart = _reads(s.begin, varying) or _reads(s.step, varying) or _cells(s.extent) & varying
+                if apart or {s.stop, s.var} & varying or not _uniform(s.body, varying):
                     return False
             case Loop():
                 if s.again in varying or not _uniform(s.body, varying):

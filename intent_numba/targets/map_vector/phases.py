@@ -6,8 +6,8 @@ axis itself.
 """
 from __future__ import annotations
 
-from ...task.program import Axis, Contract, Phase, Reduce, Scan, Store
-from . import contraction, reductions, scans, turning
+from ...task.program import Axis, Contract, Phase, Reduce, Scan, Store, Update
+from . import contraction, reductions, scans, turning, updates
 from .env import ZERO, Env
 from .expr import hoist, value
 from .memory import store
@@ -25,8 +25,10 @@ def phase(env: Env, ph: Phase) -> None:
             _group(env, ph.loops, sinks)
 
 
-def perform(env: Env, s: Store) -> None:
-    """Store an expression's value here; later sinks of this point use the value."""
+def perform(env: Env, s: Store | Update) -> None:
+    """Store an expression's value here; later sinks of this point use the value. Or update an element."""
+    if isinstance(s, Update):
+        return updates.perform(env, s)
     x = value(env, s.value)
     valid = value(env, s.valid) if s.valid is not None else None
     if id(s) in env.turned:
@@ -35,6 +37,7 @@ def perform(env: Env, s: Store) -> None:
         store(env, s.resource, s.coords, x, valid)
     if valid is None:
         env.remember(id(env.graph("load", s.coords, s.resource, x.dt)), x)
+    return None
 
 
 def groups(sinks) -> list[list]:
@@ -42,8 +45,9 @@ def groups(sinks) -> list[list]:
     out: list[list] = []
     kind = None
     for s in sinks:
-        own = None if isinstance(s, Store) else (type(s), s.axis) if isinstance(s, (Reduce, Scan)) else id(s)
-        if not out or own is not None and kind is not None and own != kind or isinstance(s, Contract) or kind is not None and isinstance(kind, int):
+        own = None if isinstance(s, (Store, Update)) else (type(s), s.axis) if isinstance(s, (Reduce, Scan)) else id(s)
+        other = kind is not None and (isinstance(kind, int) or own not in (None, kind))
+        if not out or other or isinstance(s, Contract):
             out.append([])
             kind = None
         out[-1].append(s)
@@ -53,9 +57,11 @@ def groups(sinks) -> list[list]:
 
 def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     o = env.o
-    structured = next((s for s in sinks if not isinstance(s, Store)), None)
+    structured = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
     reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
     lane = None if env.tile or not env.tiles else lane_loop(loops, sinks, env.private)
+    if lane and any(isinstance(s, Update) and s.ascending for s in sinks):
+        lane = loops[-1].name
     free = [a for a in loops if a.name not in reduced and a.name != lane]
     free += [a for a in loops if a.name == lane and a.name not in reduced]
     by_name = {a.name: a for a in loops}
@@ -76,7 +82,7 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
                 contraction.contract(env, structured, inner, perform)
 
     def full():
-        nest(env, free, lane, roots, written, leaf, sinks if structured is None else ())
+        nest(env, free, lane, roots, written, leaf, sinks if all(isinstance(s, Store) for s in sinks) else ())
 
     def empty():
         nest(env, free, lane, (), written, lambda: _nothing(env, sinks, perform))

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...kir.types import BITS
-from ...task.program import Axis, Contract, For, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store
+from ...task.program import Axis, Contract, For, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store, Update
 
 PHASE_LANES = 32
 """Lanes of a phase: section 12's tree has 32 leaves, and 32 elements amortise a loop."""
@@ -20,8 +20,8 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class StagePlan:
-    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (see panel.py);
-    ``crossing``: in blocks of two axes (see pointwise.py)."""
+    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (panel.py);
+    ``crossing``: in blocks of two axes (pointwise.py)."""
     order: tuple[Axis, ...]
     lanes: str | None = None
     width: int = 0
@@ -45,8 +45,9 @@ def plan_lanes(program: Program, stage: Stage) -> StagePlan:
 
 def _ragged(stage: Stage, varying: frozenset[str]) -> bool:
     """Whether a structured operation has another extent in every lane: lanes cannot share its tree."""
-    return any(s in varying or s[1:] in varying for ph in walk_phases(stage.body) if not all(isinstance(k, Store) for k in ph.sinks)
-               for a in ph.loops for s in a.extent.symbols if s.startswith("%"))
+    structured = [ph for ph in walk_phases(stage.body) if not all(isinstance(s, (Store, Update)) for s in ph.sinks)]
+    symbols = {s for ph in structured for a in ph.loops for s in a.extent.symbols if s.startswith("%")}
+    return any(s in varying or s[1:] in varying for s in symbols)
 
 
 def _lane_axis(program: Program, stage: Stage) -> str | None:
@@ -101,10 +102,10 @@ def _depths(body, around: int) -> tuple[int, int]:
 
 def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
     """The loop a phase's lanes run over when the stage has none: most votes, the later on ties. A contraction's chain is
-    sequential, so its reduced axes cannot be. Scratch counts here: its rows lie along its last axis."""
+    sequential, so its reduced axes cannot be; updates are done one by one. Scratch counts here: its rows lie along its last axis."""
     barred = {a for s in sinks if isinstance(s, Contract) for a in s.axes}
     loops = [a.name for a in ph_loops if a.name not in barred]
-    if not loops:
+    if not loops or any(isinstance(s, Update) for s in sinks):
         return None
     votes = Counter()
     for s in sinks:
@@ -118,7 +119,10 @@ def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
 def _votes(sink, private, loops: int = 1):
     """(axis, loops around the access) for every access of a sink to memory that is not private. A reduction's results are stored
     outside the reduced loop."""
+    coords = sink.coords
     match sink:
+        case Update():
+            targets, depth, coords = (sink.resource,), loops, sink.at
         case Store():
             targets, depth = (sink.resource,), loops
         case Scan():
@@ -127,8 +131,10 @@ def _votes(sink, private, loops: int = 1):
             targets, depth = sink.targets, loops - 1
         case Contract():
             targets, depth = (sink.target,), loops - len(sink.axes)
-    if targets[0] not in private:
-        yield from ((a, depth) for c in sink.coords[-1:] for a in walks(c))
+        case Update():
+            targets, depth = sink.targets or (None,), loops
+    if targets[0] is not None and targets[0] not in private:
+        yield from ((a, depth) for c in coords[-1:] for a in walks(c))
     for n in walk_nodes(*sink_roots(sink)):
         if n.op in ("load", "gload") and n.args and n.attr not in private:
             yield from ((a, loops) for a in walks(n.args[-1]))
@@ -157,8 +163,12 @@ def sink_roots(sink) -> tuple[Node, ...]:
     match sink:
         case Store():
             return (*sink.coords, sink.value) + ((sink.valid,) if sink.valid is not None else ())
+        case Update():
+            return (*sink.coords, *sink.at, *sink.values) + ((sink.valid,) if sink.valid is not None else ())
         case Contract():
             return (*sink.coords, sink.a, sink.b, *(r for s in sink.epilogue for r in sink_roots(s)))
+        case Update():
+            return (*sink.at, *sink.values, *sink.coords) + ((sink.valid,) if sink.valid is not None else ())
         case _:
             return (*sink.coords, *sink.values, *sink.identities)
 
@@ -167,8 +177,12 @@ def sink_targets(sink) -> tuple[str, ...]:
     match sink:
         case Store():
             return (sink.resource,)
+        case Update():
+            return (sink.resource, *sink.targets)
         case Contract():
             return ((sink.target,) if sink.keep else ()) + tuple(s.resource for s in sink.epilogue)
+        case Update():
+            return (sink.resource, *sink.targets)
         case _:
             return sink.targets
 
@@ -218,7 +232,8 @@ def varying_resources(program: Program, stage: Stage, lane: str) -> frozenset[st
                     ragged = any(extent_varies(a.extent) for a in s.loops)
                     for sink in s.sinks:
                         targets = private.intersection(sink_targets(sink))
-                        if targets and (divergent or ragged or varies(*sink_roots(sink)) or _combine_varies(sink, varies)):
+                        apart = divergent or ragged or isinstance(sink, Update)
+                        if targets and (apart or varies(*sink_roots(sink)) or _combine_varies(sink, varies)):
                             varying.update(targets)
                 case For():
                     apart = divergent or extent_varies(s.extent) or s.stop in varying

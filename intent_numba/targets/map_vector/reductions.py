@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 from ...kir.ops import CHUNK, LANES
 from ...kir.types import BITS, int_range, is_float, is_int, is_signed
-from ...task.program import Axis, Reduce, Scan, Store
+from ...task.program import Axis, Reduce, Scan, Store, Update
 from ..llvm.values import Val
 from .env import ZERO, Env, Variable, index
 from .expr import hoist, value
 from .memory import store
 from .plan import sink_roots, sink_targets
 
-OPERATION = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "or", "all": "and", "and": "and", "or": "or", "xor": "xor",
-             "fma": "add"}
+OPERATION = {"sum": "add", "prod": "mul", "fma": "add", "max": "maximum", "min": "minimum", "any": "or", "all": "and",
+             "and": "and", "or": "or", "xor": "xor"}
 LEVELS = 3
 """Levels above the leaf: 4096^4 elements."""
 NOWHERE = (1 << 63) - 1
@@ -200,7 +200,7 @@ def _sweep(env: Env, axis: Axis, horizontal: bool, lo: Val, hi: Val, sinks, accs
         here = env.tiled(env.make_tile(axis.name, i, hi, LANES)) if horizontal else env.bound(axis.name, i)
         with here:
             for s in sinks:
-                if isinstance(s, Store):
+                if isinstance(s, (Store, Update)):
                     perform(env, s)
                 else:
                     feed(env, accs[id(s)], o.sub(i, lo), i)

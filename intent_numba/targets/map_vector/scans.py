@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...kir.ops import CHUNK, LANES
-from ...task.program import Axis, Scan, Store
+from ...task.program import Axis, Scan, Store, Update
 from ..llvm.values import Val
 from .env import ONE, ZERO, Env, Variable, index
 from .expr import hoist, value
@@ -117,7 +117,7 @@ def _horizontal(env: Env, axis: Axis, n: Val, sinks, states, perform) -> None:
             tile = env.make_tile(axis.name, position, n, LANES)
         with env.tiled(tile):
             for s in sinks:
-                if isinstance(s, Store):
+                if isinstance(s, (Store, Update)):
                     perform(env, s)
                 else:
                     _tile(env, states[id(s)], position)
@@ -169,7 +169,7 @@ def _running(env: Env, axis: Axis, n: Val, sinks, states, perform) -> None:
         position = Val("index", lp.index)
         with env.bound(axis.name, _place(env, reverse, n, position)):
             for s in sinks:
-                if isinstance(s, Store):
+                if isinstance(s, (Store, Update)):
                     perform(env, s)
                     continue
                 state = states[id(s)]
@@ -205,7 +205,7 @@ def _blocks(env: Env, axis: Axis, n: Val, sinks, states, perform) -> None:
             k = Val("index", lp.index)
             with env.bound(axis.name, _place(env, some, n, o.add(start, k))):
                 for s in sinks:
-                    if isinstance(s, Store):
+                    if isinstance(s, (Store, Update)):
                         perform(env, s)
                     else:
                         put(states[id(s)], rooms[id(s)], k, [value(env, v) for v in s.values])

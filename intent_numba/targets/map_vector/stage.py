@@ -12,7 +12,7 @@ from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
 from . import control, grouped, pointwise
 from . import panel as panels
-from .env import ONE, ZERO, Env, index
+from .env import ZERO, Env, index
 from .expr import hoist
 from .layout import Layout
 from .memory import Storage, row_major

@@ -63,7 +63,7 @@ def loop(env: Env, axis: Axis, lo: Val, hi: Val, sinks):
 
 def _candidates(env: Env, axis: Axis, sinks) -> tuple[list[Node], list[Store]]:
     """Loads and stores whose last coordinate is the loop's axis and of which one other coordinate is linear in the lane."""
-    if env.tile is None or env.mask_is_set or env.tile.width % SQUARE:
+    if env.tile is None or env.mask_is_set or env.tile.width % SQUARE or not all(isinstance(s, Store) for s in sinks):
         return [], []
     written = {t for s in sinks for t in sink_targets(s)}
     nodes = [n for n in walk_nodes(*(r for s in sinks for r in sink_roots(s))) if n.op == "load" and n.args]
@@ -119,8 +119,8 @@ def _turner(module: Module, size: int, width: int, inward: bool) -> str:
     if name is not None:
         return name
     name = module.helpers[key] = f"@tile.turn.{'in' if inward else 'out'}.{size}.{width}"
-    fn = module.function(name[1:], "void", [("ptr", "near"), ("ptr", "far"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("i64", "steps")],
-                         head="internal", attrs="nounwind noinline")
+    params = [("ptr", "near"), ("ptr", "far"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("i64", "steps")]
+    fn = module.function(name[1:], "void", params, head="internal", attrs="nounwind noinline")
     o, dt = Ops(fn), _INTEGER[size]
     consecutive = fn.ins("icmp eq i64 %step, 1")
     every = fn.ins(f"icmp eq i64 %lanes, {width}")

@@ -1,0 +1,177 @@
+"""Read-modify-write of single elements: atomics, histograms, scatters that combine.
+
+Always element by element: a phase with updates has no lanes of its own, and where the lanes are task points the existing ones
+take turns in a loop. An indivisible operation is an LLVM atomic where there is one for the dtype, else a compare-exchange loop.
+"""
+from __future__ import annotations
+
+from ...kir.types import is_float, is_int, is_signed
+from ...task.program import Update
+from ..llvm.values import BYTES, Val
+from .env import ZERO, Env, index
+from .expr import value
+from .memory import Storage, element, store, term
+
+ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
+LOAD_ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
+STORE_ORDERS = {"relaxed": "monotonic", "acquire": "monotonic", "release": "release", "acq_rel": "release"}
+OPERATIONS = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "and": "and", "or": "or", "xor": "xor"}
+
+
+def update(env: Env, s: Update) -> None:
+    """Perform the update at the current point, or at the points of the current tile."""
+    if env.tile is None:
+        _at_point(env, s)
+    else:
+        _at_lanes(env, s)
+
+
+def _at_point(env: Env, s: Update) -> None:
+    o, st = env.o, env.storage[s.resource]
+    dt = st.resource.dt
+    valid = value(env, s.valid) if s.valid is not None else None
+    if valid is None:
+        old, success = _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
+    else:
+        with env.fn.if_else(valid.text) as branch:
+            with env.scope():
+                old, success = _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
+            branch.yields((old.type, old.text), ("i1", success.text))
+            branch.orelse()
+            branch.yields((old.type, o.const(0, dt).text), ("i1", "false"))
+        old, success = Val(dt, branch.results[0]), Val("bool", branch.results[1])
+    for target, x in ((s.old, old), (s.success, success)):
+        if target is not None:
+            store(env, target, s.coords, x)
+
+
+def _at_lanes(env: Env, s: Update) -> None:
+    """Lane after lane, the lowest first; operands and results go through memory."""
+    o, st, width = env.o, env.storage[s.resource], env.tile.width
+    dt = st.resource.dt
+    mask = env.live()
+    if s.valid is not None:
+        mask = env.logic("and", mask, env.wide(value(env, s.valid)))
+    places = env.temp("index", width)
+    o.store(env.wide(_offset(env, st, s.at[st.skip:])), places)
+    operands = []
+    for v in s.values:
+        operands.append((v.dt, env.temp(v.dt, width)))
+        o.store(env.wide(value(env, v)), operands[-1][1])
+    results = []
+    for target, kind in ((s.old, dt), (s.success, "bool")):
+        results.append(env.temp(kind, width) if target is not None else None)
+        if target is not None:
+            o.store(o.const(0, kind, width), results[-1])
+    with env.fn.loop("0", str(width)) as lp, env.scope():
+        lane = Val("index", lp.index)
+        bit = env.fn.ins(f"lshr i64 {env.fn.ins(f'zext i{width} {env.bits(mask)} to i64')}, {lane.text}")
+        with env.fn.if_(env.fn.ins(f"trunc i64 {bit} to i1")), env.scope():
+            at = o.load("index", o.gep("index", places, lane))
+            values = [o.load(kind, o.gep(kind, p, lane)) for kind, p in operands]
+            found = _perform(env, s, o.gep(dt, st.base, at), dt, values)
+            for p, x in zip(results, found):
+                if p is not None:
+                    o.store(x, o.gep(x.dt, p, lane))
+    for target, p, kind in ((s.old, results[0], dt), (s.success, results[1], "bool")):
+        if target is not None:
+            store(env, target, s.coords, o.load(kind, p, width))
+
+
+def _offset(env: Env, st: Storage, coords) -> Val:
+    o, offset = env.o, ZERO
+    for c, stride in zip(coords, st.strides):
+        offset = o.add(offset, o.mul(value(env, c), stride) if env.varies(c) else term(env, c, stride))
+    if st.lanes:
+        offset = o.add(o.mul(env.wide(offset), o.splat(index(st.lanes), st.lanes)), o.iota(st.lanes))
+    return offset
+
+
+# --- one element -----------------------------------------------------------------------------------------------------
+
+def _perform(env: Env, s: Update, pointer: str, dt: str, values: list[Val]) -> tuple[Val, Val]:
+    """(the element as found, whether compare_exchange stored)."""
+    o, true = env.o, Val("bool", "true")
+    if s.order is None:
+        old = o.load(dt, pointer)
+        if s.kind == "compare_exchange":
+            same = _same_bits(env, old, values[0])
+            o.store(o.select(same, values[1], old), pointer)
+            return old, same
+        if s.kind != "load":
+            o.store(_new(env, s, old, values), pointer)
+        return old, true
+    size = 8 * BYTES[dt]
+    if s.kind == "load":
+        return _from_bits(env, dt, env.fn.ins(f"load atomic i{size}, ptr {pointer} {LOAD_ORDERS[s.order]}, align {size // 8}")), true
+    if s.kind == "store":
+        env.fn.do(f"store atomic i{size} {_to_bits(env, values[0])}, ptr {pointer} {STORE_ORDERS[s.order]}, align {size // 8}")
+        return o.const(0, dt), true
+    if s.kind == "compare_exchange":
+        return _compare_exchange(env, s.order, pointer, dt, _to_bits(env, values[0]), _to_bits(env, values[1]))
+    native = _native(s.kind, dt)
+    if native is not None:
+        bits = env.fn.ins(f"atomicrmw {native} ptr {pointer}, i{size} {_to_bits(env, values[0])} {ORDERS[s.order]}, align {size // 8}")
+        return _from_bits(env, dt, bits), true
+    start = env.fn.ins(f"load atomic i{size}, ptr {pointer} monotonic, align {size // 8}")
+    with env.fn.repeat([(f"i{size}", start)]) as lp, env.scope():
+        old = _from_bits(env, dt, lp.carried[0])
+        new = _to_bits(env, _new(env, s, old, values))
+        pair = _exchange(env, s.order, pointer, size, lp.carried[0], new)
+        lp.next[0] = env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0")
+        lp.again = env.fn.ins(f"xor i1 {env.fn.ins(f'extractvalue {{ i{size}, i1 }} {pair}, 1')}, true")
+    return _from_bits(env, dt, lp.results[0]), true
+
+
+def _native(kind: str, dt: str) -> str | None:
+    """The atomicrmw operation on the memory bits that does it."""
+    if kind == "exchange":
+        return "xchg"
+    if kind in ("and", "or", "xor") and not is_float(dt):
+        return kind
+    if kind == "add" and is_int(dt):
+        return "add"
+    if kind in ("max", "min") and is_int(dt):
+        return kind if is_signed(dt) else "u" + kind
+    return None
+
+
+def _new(env: Env, s: Update, old: Val, values: list[Val]) -> Val:
+    if s.kind in ("store", "exchange"):
+        return values[0]
+    if s.kind == "generic":
+        with env.scope():
+            for hole, x in zip((*s.combine.left, *s.combine.right), (old, values[0])):
+                env.remember(id(hole), x)
+            return value(env, s.combine.results[0])
+    return env.o.elementwise(OPERATIONS[s.kind], (old, values[0]), old.dt)
+
+
+def _compare_exchange(env: Env, order: str, pointer: str, dt: str, expected: str, desired: str) -> tuple[Val, Val]:
+    size = 8 * BYTES[dt]
+    pair = _exchange(env, order, pointer, size, expected, desired)
+    old = env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0")
+    return _from_bits(env, dt, old), Val("bool", env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 1"))
+
+
+def _exchange(env: Env, order: str, pointer: str, size: int, expected: str, desired: str) -> str:
+    orders = f"{ORDERS[order]} {LOAD_ORDERS[order]}"
+    return env.fn.ins(f"cmpxchg ptr {pointer}, i{size} {expected}, i{size} {desired} {orders}, align {size // 8}")
+
+
+def _to_bits(env: Env, x: Val) -> str:
+    """A value as the integer that lies in memory: through a stack slot, which becomes a register move."""
+    slot = env.temp(x.dt, 1)
+    env.o.store(x, slot)
+    return env.fn.ins(f"load i{8 * BYTES[x.dt]}, ptr {slot}")
+
+
+def _from_bits(env: Env, dt: str, bits: str) -> Val:
+    slot = env.temp(dt, 1)
+    env.fn.do(f"store i{8 * BYTES[dt]} {bits}, ptr {slot}")
+    return env.o.load(dt, slot)
+
+
+def _same_bits(env: Env, a: Val, b: Val) -> Val:
+    size = 8 * BYTES[a.dt]
+    return Val("bool", env.fn.ins(f"icmp eq i{size} {_to_bits(env, a)}, {_to_bits(env, b)}"))
