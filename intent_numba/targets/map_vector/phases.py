@@ -28,7 +28,7 @@ def phase(env: Env, ph: Phase) -> None:
 def perform(env: Env, s: Store | Update) -> None:
     """Store an expression's value here; later sinks of this point use the value. Or update an element."""
     if isinstance(s, Update):
-        return updates.perform(env, s)
+        return updates.update(env, s)
     x = value(env, s.value)
     valid = value(env, s.valid) if s.valid is not None else None
     if id(s) in env.turned:
