@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from ..kir import Region
+from ..kir.ops import UPDATES
 
-EFFECTS = {"read", "write", "call", "for", "loop", "parallel"}
+EFFECTS = {"read", "write", "call", "for", "loop", "parallel", *UPDATES}
 """Kept whether used or not: memory, author's functions, and loops (they may hold effects or never end)."""
 
 

@@ -75,12 +75,25 @@ INDEXING: dict[str, OpInfo] = {
     "buffer": OpInfo(None, doc="a new buffer, optionally initialised by one argument: a scalar or a tensor of the full shape"),
 }
 
+# Updates of shared memory: after the memory come its indices as in write, then the operands, each of the relation's shape; guard=True
+# adds valid of that shape, and where it is False nothing is touched and results are zero. One indivisible operation for each
+# member, in no order; results are the values found. attr order: one of ORDERS.
+UPDATES: dict[str, OpInfo] = {
+    "atomic_load": OpInfo(0, doc="result: the value"),
+    "atomic_store": OpInfo(1, doc="operand: the value"),
+    "atomic_rmw": OpInfo(1, doc="attr kind, one of RMW; floats: max and min propagate NaN, -0 < +0. Result: the old value"),
+    "atomic_compare_exchange": OpInfo(2, doc="operands expected, desired. The bits are compared. Results: the old value, success (bool)"),
+    "scatter_reduce": OpInfo(1, doc="attr kind as in reduce, generic has a region (element, value) yielding the new element. No order attribute, no "
+                                    "result. Members act in ascending order, those of earlier points of a parallel first"),
+}
+
 # Structured. kind: sum prod max min any all and or xor, or generic with a combine region of 2k parameters and k yields.
 STRUCTURED: dict[str, OpInfo] = {
     "reduce": OpInfo(None, doc="args k sources (then k identities for generic); attrs axis, kind. Section 12 R for float sum/prod and generic; else order-free. The identities of a generic reduce have the result types. The combine region works on values of the result types"),
     "arg_reduce": OpInfo(None, doc="attrs axis, kind max|min; results value and index. First NaN wins, else lowest index; empty gives (identity, 2^63-1)"),
     "scan": OpInfo(None, doc="like reduce, attrs axis, kind sum|prod|max|min|generic.., inclusive, reverse; identities are arguments for generic only. Section 12 S"),
     "contract": OpInfo(None, doc="args a, b of the accumulator dtype; attrs reduce, batch (axis pairs), form chain|tree. chain is section 12 C, tree is R with the FMA leaf; several reduced axes run row-major over the pairs as listed"),
+    "histogram": OpInfo(None, doc="args values (a tensor of index), with guard=True valid of the same shape; result [bins] counts the valid members with each value, modulo 2^N"),
     "call": OpInfo(None, doc="attr fn: a symbol of kernel.externs; scalar operands, one scalar result"),
 }
 
@@ -92,7 +105,17 @@ CONTROL: dict[str, OpInfo] = {
     "parallel": OpInfo(None, doc="args domains; one region with a coordinate for each; no results"),
 }
 
-OPS: dict[str, OpInfo] = {**ELEMENTWISE, **SHAPING, **INDEXING, **STRUCTURED, **CONTROL}
+OPS: dict[str, OpInfo] = {**ELEMENTWISE, **SHAPING, **INDEXING, **UPDATES, **STRUCTURED, **CONTROL}
+
+RMW = {"exchange": "any", "add": "n", "max": "n", "min": "n", "and": "i|b", "or": "i|b", "xor": "i|b"}
+"""Kinds of atomic_rmw and their operand domains."""
+
+ORDERS = {"atomic_load": ("relaxed", "acquire"), "atomic_store": ("relaxed", "release"),
+          "atomic_rmw": ("relaxed", "acquire", "release", "acq_rel"), "atomic_compare_exchange": ("relaxed", "acquire", "release", "acq_rel")}
+"""Memory orders. A failing compare_exchange has relaxed for relaxed and release, acquire for acquire and acq_rel."""
+
+WRITING = frozenset({"write"}) | UPDATES.keys() - {"atomic_load"}
+"""Kinds that change the memory that is their first operand."""
 
 APPROXIMATE = {"div", "exp2", "tanh"}
 """Kinds that take approximate=True (ftz=True too, except tanh)."""

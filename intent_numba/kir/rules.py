@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from .ir import Kernel, Op, Region, walk
-from .ops import APPROXIMATE, ELEMENTWISE, OPS, REDUCE_KINDS
+from .ops import APPROXIMATE, ELEMENTWISE, OPS, ORDERS, REDUCE_KINDS, RMW, UPDATES
 from .types import BITS, DTYPES, FLOATS, INTEGERS, Buffer, Domain, Extent, Scalar, Tensor, View, int_range, is_int, tensor_or_scalar
 
 
@@ -296,6 +296,49 @@ def _write(op: Op) -> None:
         _holds(op.args[-1], "bool", shape, "valid")
 
 
+def _update(op: Op, attrs=(), results=("same",)):
+    """Checks an update's memory, indices, operands and results; gives the dtype of the memory."""
+    ordered = ("order",) if op.kind in ORDERS else ()
+    _attrs(op, (*ordered, *attrs), ("guard",))
+    if ordered:
+        _need(op.attrs["order"] in ORDERS[op.kind], f"order={op.attrs['order']!r}, expected one of {', '.join(ORDERS[op.kind])}")
+    operands = UPDATES[op.kind].operands
+    extra = operands + bool(op.attrs.get("guard"))
+    _need(len(op.args) >= 1 + extra, f"{len(op.args)} operands are too few")
+    to = op.args[0].type
+    _need(isinstance(to, (View, Buffer)), f"the memory %{op.args[0].name} is a {to}")
+    _need(op.kind == "atomic_load" or not isinstance(to, View) or to.access != "in", f"the memory %{op.args[0].name} is read-only")
+    at = len(op.args) - extra
+    shape = _relation(to, op.args[1:at])
+    for i, v in enumerate(op.args[at:at + operands]):
+        _holds(v, to.dt, shape, f"operand {i}")
+    if op.attrs.get("guard"):
+        _holds(op.args[-1], "bool", shape, "valid")
+    _need(len(op.results) == len(results), f"{len(op.results)} results, expected {len(results)}")
+    for v, dt in zip(op.results, results):
+        _holds(v, to.dt if dt == "same" else dt, shape, "the result")
+    return to.dt
+
+
+def _atomic_rmw(op: Op) -> None:
+    dt = _update(op, ("kind",))
+    kind = op.attrs["kind"]
+    _need(kind in RMW, f"kind={kind!r} is unknown")
+    _need(_in_domain(dt, RMW[kind]), f"memory of dtype {dt}, expected {DOMAIN_NAMES[RMW[kind]]}")
+
+
+def _scatter_reduce(op: Op) -> None:
+    dt = _update(op, ("kind",), ())
+    kind = op.attrs["kind"]
+    _need(kind in REDUCE_KINDS, f"kind={kind!r} is unknown")
+    _need(_in_domain(dt, REDUCE_DOMAINS[kind]), f"memory of dtype {dt}, expected {DOMAIN_NAMES[REDUCE_DOMAINS[kind]]}")
+    _need(len(op.regions) == (kind == "generic"), f"{len(op.regions)} regions do not fit kind={kind!r}")
+    for region in op.regions:
+        _signature(region, [Scalar(dt)] * 2, [Scalar(dt)], "the combine")
+        for inner in walk(region):
+            _need(inner.kind not in EFFECTS, f"the combine contains a {inner.kind}; it must be pure")
+
+
 def _buffer(op: Op) -> None:
     _counts(op, (0, 1), 1)
     _attrs(op)
@@ -410,6 +453,17 @@ def _contract(op: Op) -> None:
     _need(op.attrs["form"] == form, f"form={op.attrs['form']!r}, expected {form!r} for these free axes")
 
 
+def _histogram(op: Op) -> None:
+    _attrs(op, (), ("guard",))
+    _counts(op, 2 if op.attrs.get("guard") else 1, 1)
+    values, result = op.args[0].type, op.results[0].type
+    _need(isinstance(values, Tensor) and values.dt == "index", f"the values are {values}, expected a tensor of index")
+    if op.attrs.get("guard"):
+        _holds(op.args[1], "bool", values.shape, "valid")
+    _need(isinstance(result, Tensor) and is_int(result.dt) and len(result.shape) == 1,
+          f"result is a {result}, expected one axis of an integer dtype")
+
+
 def _call(op: Op, kernel: Kernel) -> None:
     _attrs(op, ("fn",))
     _need(op.attrs["fn"] in kernel.externs, f"fn={op.attrs['fn']!r} is no extern of the kernel")
@@ -468,13 +522,15 @@ RULES = {
     "const": _const, "extent": _extent, "domain": _domain, "indices": _indices, "broadcast": _broadcast, "expand": _expand,
     "reshape": _reshape, "transpose": _transpose, "join": _join,
     "read": _read, "gather": _gather, "write": _write, "buffer": _buffer,
+    "atomic_load": _update, "atomic_store": lambda op: _update(op, (), ()), "atomic_rmw": _atomic_rmw,
+    "atomic_compare_exchange": lambda op: _update(op, (), ("same", "bool")), "scatter_reduce": _scatter_reduce, "histogram": _histogram,
     "reduce": _reduce, "arg_reduce": _arg_reduce, "scan": _scan, "contract": _contract, "call": _call,
     "for": _for, "loop": _loop, "if": _if, "parallel": _parallel,
 }
 """The rule of every kind that is not elementwise."""
 
-EFFECTS = {"read", "write", "buffer", "parallel", "random_bits"}
+EFFECTS = {"read", "write", "buffer", "parallel", "random_bits", *UPDATES}
 """Kinds that a combine cannot contain."""
 
-REGIONS = {"reduce", "scan", "for", "loop", "if", "parallel"}
+REGIONS = {"reduce", "scan", "scatter_reduce", "for", "loop", "if", "parallel"}
 """Kinds whose rule looks at regions; all others take none."""

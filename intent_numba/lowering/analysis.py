@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..kir import Buffer, Op, Scalar, Tensor, Value, walk
-from ..kir.ops import CONTROL, ELEMENTWISE, SHAPING
+from ..kir import Buffer, Domain, Op, Scalar, Tensor, Value, walk
+from ..kir.ops import CONTROL, ELEMENTWISE, ORDERS, SHAPING, UPDATES, WRITING
+from .updates import interleaved
 
 COST = {"exp": 12, "exp2": 10, "log": 18, "log1p": 24, "lgamma": 80, "sin": 40, "cos": 40, "asin": 30, "tanh": 16, "erf": 24,
         "erfc": 40, "i0": 30, "sigmoid": 16, "pow": 60, "power": 64, "rsqrt": 8, "sqrt": 6, "div": 5, "floordiv": 12, "mod": 12,
@@ -27,10 +28,10 @@ PURE = frozenset(ELEMENTWISE) | frozenset(SHAPING) | {"gather", "read"}
 
 def memory_written(op: Op) -> set[str]:
     """Names of the views and buffers that an operation, or one inside it, writes."""
-    out = {op.args[0].name} if op.kind == "write" else set()
+    out = {op.args[0].name} if op.kind in WRITING else set()
     for r in op.regions:
         for o in walk(r):
-            if o.kind == "write":
+            if o.kind in WRITING:
                 out.add(o.args[0].name)
     return out
 
@@ -179,6 +180,8 @@ def scalar_only(op: Op) -> bool:
                 return False
             if o.kind == "write" and isinstance(o.args[-2 if o.attrs.get("guard") else -1].type, Tensor):
                 return False
+            if o.kind in UPDATES and any(isinstance(v.type, (Tensor, Domain)) for v in o.args):
+                return False
             if any(isinstance(v.type, Tensor) for q in o.regions for v in q.params):
                 return False
     return not any(isinstance(v.type, Tensor) for v in op.args)
@@ -186,6 +189,8 @@ def scalar_only(op: Op) -> bool:
 
 def straight(region, outer_symbols: frozenset[str], alias=frozenset()) -> bool:
     """Can a parallel region be dissolved into axes of its sinks? Only without control, buffers and extents of its own."""
+    if interleaved(region):
+        return False
     for o in walk(region):
         if o.kind in ("loop", "buffer") or o.kind == "if" and not selectable(o, outer_symbols):
             return False
@@ -213,11 +218,13 @@ def independent(op: Op, alias) -> bool:
     places: dict[Value, set[int]] = {}
     written: set[Value] = set()
     for o in walk(region):
-        if o.kind in ("read", "write") and o.args[0] not in own:
+        if o.kind in ORDERS:
+            return False
+        if o.kind in ("read", "write", "scatter_reduce") and o.args[0] not in own:
             memory = o.args[0]
             here = {i for i, a in enumerate(o.args[1:1 + len(memory.type.shape)]) if a is iv}
             places[memory] = places.get(memory, here) & here
-            if o.kind == "write":
+            if o.kind in WRITING:
                 written.add(memory)
     names = {m.name for m in places}
     return all(places[m] for m in written) and not any(frozenset((m.name, n)) in alias for m in written for n in names)

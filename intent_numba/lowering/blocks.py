@@ -6,20 +6,21 @@ read from memory get a cell at the place of the read, so that an expression neve
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..kir import Extent, Op, Region, Scalar, Tensor, Value, View
 from ..kir.ops import FIXED_ORDER
 from ..kir.types import is_float
 from ..task import (Axis, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan, Stage, Stmt,
-                    Store)
+                    Store, Update)
 from .analysis import END, PURE, analyse, independent, scalar_only, selectable, straight, used_symbols
 from .bounds import Bounds
 from .inplace import inplace_pairs
 from .interchange import interchange
 from .pull import Kept, Puller
 from .stages import build_phases, outside, split_reduction, stage_cost
-from .uses import Group, Use, count_nodes, extend, load_coords, loads, sink_nodes, targets
+from .updates import UPDATES, histogram, in_turn, update
+from .uses import Group, Use, accesses, count_nodes, extend, load_coords, loads, sink_nodes, targets, unordered
 
 OUTSIDE = -1
 """The position of a use that stands for no operation of its block."""
@@ -125,6 +126,10 @@ class Lowering:
                 self.contract(op, par, pos, ctx)
             case "write":
                 self.write(op, par, pos, ctx)
+            case "histogram":
+                histogram(self, op, par, pos, ctx)
+            case k if k in UPDATES:
+                update(self, op, par, pos, ctx)
             case "buffer":
                 self.buffer(op, pos, ctx)
             case "for" | "loop" | "if" | "parallel":
@@ -276,13 +281,13 @@ class Lowering:
     def use(self, sink, par, own, fixed, produced, pos, ctx: Context, trace):
         """Add a sink to the open group, or start a new one. A store that would read other elements of its own target computes its
         values first."""
-        if isinstance(sink, Store):
+        if isinstance(sink, (Store, Update)):
             sink = self.separate(sink, par, own, pos, ctx, trace)
-        nodes = sink_nodes(sink)
-        u = Use(sink, par, own, frozenset(fixed), produced, cost=count_nodes(nodes))
-        u.reads = [(n.attr, load_coords(n)) for n in loads(nodes) if n.attr not in self.cells]
-        at = sink.coords
-        u.writes = [(t, at) for t in targets(sink)]
+        u = Use(sink, par, own, frozenset(fixed), produced, cost=count_nodes(sink_nodes(sink)))
+        reads, writes = accesses(sink)
+        free = {sink.resource} if unordered(sink) else ()
+        u.reads = [(n, co) for n, co in reads if n not in self.cells and n not in free]
+        u.writes = [(n, co) for n, co in writes if n not in free]
         u.pos = pos
         for v, co in trace:
             if all(c.op == "axis" for c in co):
@@ -298,9 +303,12 @@ class Lowering:
             group = extend(ctx.group, u, self.extents, self.alias)
         ctx.group = group
 
-    def separate(self, sink: Store, par, own, pos, ctx: Context, trace) -> Store:
+    def separate(self, sink: Store | Update, par, own, pos, ctx: Context, trace) -> Store | Update:
+        """An update reads and writes at once, so whatever else it reads of its target is computed before."""
+        plain = isinstance(sink, Store)
+
         def clash(n):
-            return any(self.conflicts(x.attr, sink.resource) and (x.attr != sink.resource or load_coords(x) != sink.coords)
+            return any(self.conflicts(x.attr, sink.resource) and not (plain and x.attr == sink.resource and load_coords(x) == sink.coords)
                        for x in loads([n]))
         at = self.nodes(par + own)
 
@@ -309,6 +317,10 @@ class Lowering:
             self.dims[name], self.dt[name] = par + own, n.dt
             self.use(Store(name, at, n), par, own, (), (name,), pos, ctx, list(trace))
             return self.g("load", at, name, n.dt)
+        if not plain:
+            at_, values = (tuple(first(n) if clash(n) else n for n in part) for part in (sink.at, sink.values))
+            valid = first(sink.valid) if sink.valid is not None and clash(sink.valid) else sink.valid
+            return replace(sink, at=at_, values=values, valid=valid)
         value = first(sink.value) if clash(sink.value) else sink.value
         valid = first(sink.valid) if sink.valid is not None and clash(sink.valid) else sink.valid
         coords = tuple(first(c) if clash(c) else c for c in sink.coords)
@@ -452,6 +464,11 @@ class Lowering:
 
     def parallel(self, op: Op, pos, ctx: Context):
         (region,) = op.regions
+        if ctx.top and in_turn(region):
+            inner = Context(False, [], [])
+            self.parallel(op, pos, inner)
+            self.emit_stage(Stage(self.fresh("stage"), (), inner.stmts, inner.resources, cost=_body_cost(inner.stmts)), ctx)
+            return
         if ctx.top:
             axes = tuple(self.axis(d.type.extent) for d in op.args)
             inner = Context(False, [], [])

@@ -7,7 +7,7 @@ phase that writes Y reads X at the written coordinates only.
 from __future__ import annotations
 
 from ..task import Phase, Program, Stage
-from .uses import load_coords, loads, sink_nodes, targets
+from .uses import accesses
 
 
 def inplace_pairs(program: Program) -> frozenset:
@@ -34,8 +34,8 @@ def _accesses(stmt):
     for p in body:
         acc = []
         for s in p.sinks:
-            acc += [(n.attr, load_coords(n), False) for n in loads(sink_nodes(s))]
-            acc += [(t, s.coords, True) for t in targets(s)]
+            for found, write in zip(accesses(s), (False, True)):
+                acc += [(name, coords, write) for name, coords in found]
         out.append(acc)
     return out
 

@@ -19,10 +19,8 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     if loop.stop or len(stages) != 1 or len(stages) + len(frees) + len(cells) != len(loop.body):
         return None
     (stage,) = stages
-    if not stage.tasks or stage.kind != "phases" or not all(isinstance(p, Phase) for p in stage.body):
+    if not stage.tasks or stage.kind != "phases" or _atomic(stage.body):
         return None
-    if any(unordered(s) for p in stage.body for s in p.sinks):
-        return None                                          # atomics of an iteration come after all of the one before
     ahead = loop.body[:loop.body.index(stage)]
     if any(c not in ahead for c in cells):
         return None
@@ -43,3 +41,10 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     loop.body = cells + stage.body
     reads = tuple(n for n in dict.fromkeys((*stage.reads, *sorted(reading))) if n not in private)
     return Stage(stage.name, stage.tasks, [loop], moved + stage.resources, "phases", reads, stage.writes, 8 * stage.cost), frees
+
+
+def _atomic(body) -> bool:
+    """Atomics of an iteration come after all of the one before, whichever task they are of."""
+    inner = ("body", "then", "orelse")
+    return any(any(map(unordered, s.sinks)) if isinstance(s, Phase) else any(_atomic(getattr(s, part, ())) for part in inner)
+               for s in body)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from ..kir import Extent
 from ..kir.ops import CHUNK
-from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, Stage, Store
-from .uses import Group, Renamer, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
+from ..task import Axis, Contract, Graph, Node, Phase, Reduce, Resource, Scan, Stage, Store, Update
+from .uses import Group, Renamer, accesses, count_nodes, load_coords, loads, phase_loops, sink_nodes, targets
 
 
 def build_phases(group: Group, graph: Graph, fresh, extents, dims, scratch: list[str], lift: bool, local: set[str]):
@@ -47,6 +47,8 @@ def _merge(phase: Phase, loops, sink) -> bool:
     """Append ``sink`` to the phase if that changes nothing."""
     if {a.name for a in loops} != {a.name for a in phase.loops} or isinstance(sink, (Contract, Scan)):
         return False
+    if any(isinstance(s, Update) for s in (sink, *phase.sinks)):
+        return _independent(phase, loops, sink)
     reading = [(n.attr, load_coords(n)) for n in loads(sink_nodes(sink))]
     for s in phase.sinks:
         if isinstance(s, (Contract, Scan)):
@@ -60,6 +62,19 @@ def _merge(phase: Phase, loops, sink) -> bool:
                 return False
         earlier = [(n.attr, load_coords(n)) for n in loads(sink_nodes(s))]
         if any(n in targets(sink) and c != sink.coords for n, c in earlier):
+            return False
+    phase.sinks.append(sink)
+    return True
+
+
+def _independent(phase: Phase, loops, sink) -> bool:
+    """Append ``sink`` where it and the phase's own sinks, updates among them, touch nothing in common that is written."""
+    if loops != phase.loops or any(not isinstance(s, (Store, Update)) for s in (sink, *phase.sinks)):
+        return False
+    reads, writes = ({n for n, _ in part} for part in accesses(sink))
+    for s in phase.sinks:
+        before, done = ({n for n, _ in part} for part in accesses(s))
+        if done & (reads | writes) or before & writes:
             return False
     phase.sinks.append(sink)
     return True
@@ -170,8 +185,8 @@ def outside(body, inside: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for s in stmts:
             if isinstance(s, Phase):
                 for k in s.sinks:
-                    reads.update((n.attr, None) for n in loads(sink_nodes(k)))
-                    writes.update((t, None) for t in targets(k))
+                    for found, names in zip(accesses(k), (reads, writes)):
+                        names.update((n, None) for n, _ in found)
             else:
                 nodes = [getattr(s, f) for f in ("cond", "begin", "step") if hasattr(s, f)]
                 reads.update((n.attr, None) for n in loads(nodes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..task import Axis, Combine, Contract, Graph, Node, Reduce, Scan, Store
+from ..task import Axis, Combine, Contract, Graph, Node, Reduce, Scan, Store, Update
 
 
 @dataclass
@@ -44,6 +44,9 @@ def sink_nodes(sink) -> list[Node]:
             return out if sink.valid is None else out + [sink.valid]
         case Contract():
             return [*sink.coords, sink.a, sink.b]
+        case Update():
+            out = [*sink.at, *sink.coords, *sink.values] + ([] if sink.valid is None else [sink.valid])
+            return out + list(sink.combine.results) if sink.combine else out
         case _:
             out = [*sink.coords, *sink.values, *sink.identities]
             return out + list(sink.combine.results) if sink.combine else out
@@ -55,8 +58,24 @@ def targets(sink) -> tuple[str, ...]:
             return (sink.resource,)
         case Contract():
             return (sink.target,)
+        case Update():
+            return sink.targets if sink.kind == "load" else (sink.resource, *sink.targets)
         case _:
             return sink.targets
+
+
+def accesses(sink) -> tuple[list, list]:
+    """What a sink reads and what it writes, as (resource, coordinates) pairs. An update does both at its element."""
+    reads = [(n.attr, load_coords(n)) for n in loads(sink_nodes(sink))]
+    if not isinstance(sink, Update):
+        return reads, [(t, sink.coords) for t in targets(sink)]
+    here = [(sink.resource, sink.at)]
+    return reads + here, [(t, sink.coords) for t in sink.targets] + ([] if sink.kind == "load" else here)
+
+
+def unordered(sink) -> bool:
+    """An atomic whose points may act in any order, and so in any tasks."""
+    return isinstance(sink, Update) and not sink.ascending
 
 
 def loads(roots) -> list[Node]:
@@ -132,7 +151,7 @@ class Group:
     lifted: tuple[str, ...] = ()
 
     def written(self) -> set[str]:
-        return {name for u in self.uses for name, _ in u.writes}
+        return {name for u in self.uses for name, _ in u.writes} | {u.sink.resource for u in self.uses if unordered(u.sink)}
 
 
 def extend(group: Group, use: Use, extents, aliases) -> Group | None:
@@ -141,15 +160,8 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
     classes = group.classes.copy()
     for a in use.axes:
         classes.add(a)
-    accesses: dict[str, list] = {}
-    for u in uses:
-        for name, coords in u.writes:
-            accesses.setdefault(name, []).append(coords)
-    written = set(accesses)
-    for u in uses:
-        for name, coords in u.reads:
-            if name in written:
-                accesses[name].append(coords)
+    accesses, together = _shared_accesses(uses)
+    written = set(accesses) | set(together)
     for a, b in use.links:
         if a in classes.parent and b in classes.parent:
             classes.union(a, b, uses, extents)
@@ -158,10 +170,10 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
             for x, y in zip(seen[0], coords):
                 if x.op == y.op == "axis":
                     classes.union(x.attr, y.attr, uses, extents)
-    lifted = _lifted(uses, classes, accesses)
+    lifted = _lifted(uses, classes, accesses, together)
     for name in written:
         for u in uses:
-            for other in [n for n, _ in u.reads] + [n for n, _ in u.writes]:
+            for other in [n for n, _ in u.reads] + [n for n, _ in u.writes] + ([u.sink.resource] if unordered(u.sink) else []):
                 if other != name and frozenset((name, other)) in aliases:
                     return None if group.uses else Group(uses, classes, ())
     if group.uses:
@@ -175,11 +187,30 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
     return Group(uses, classes, lifted)
 
 
+def _shared_accesses(uses) -> tuple[dict, dict]:
+    """(written resource -> coordinates of all its accesses, resource -> the unordered updates that are its only accesses)."""
+    written: dict[str, list] = {}
+    atomic: dict[str, list] = {}
+    for u in uses:
+        for name, coords in u.writes:
+            written.setdefault(name, []).append(coords)
+        if unordered(u.sink):
+            atomic.setdefault(u.sink.resource, []).append(u)
+    reads = [r for u in uses for r in u.reads]
+    for name in list(atomic):
+        if name in written or any(n == name for n, _ in reads):
+            written.setdefault(name, []).extend(u.sink.at for u in atomic.pop(name))
+    for name, coords in reads:
+        if name in written:
+            written[name].append(coords)
+    return written, atomic
+
+
 def _free(use: Use, classes: Classes) -> list[str]:
     return [classes.find(a) for a in use.axes if a not in use.fixed]
 
 
-def _lifted(uses, classes: Classes, accesses) -> tuple[str, ...]:
+def _lifted(uses, classes: Classes, accesses, together) -> tuple[str, ...]:
     order = _free(uses[-1] if isinstance(uses[-1].sink, Store) else uses[0], classes)
     common = [c for c in dict.fromkeys(order)]
     for u in uses:
@@ -189,6 +220,10 @@ def _lifted(uses, classes: Classes, accesses) -> tuple[str, ...]:
         rank = min(map(len, seen))
         common = [c for c in common
                   if any(all(co[i].op == "axis" and classes.find(co[i].attr) == c for co in seen) for i in range(rank))]
+    for several in together.values():
+        if len(several) > 1:                                 # one point's updates keep their order, other points' have none
+            points = set.intersection(*(set(u.par) for u in several))
+            common = [c for c in common if c in {classes.find(a) for a in points}]
     return tuple(common)
 
 
@@ -236,6 +271,10 @@ class Renamer:
             case Scan():
                 return Scan(s.targets, self.coords(s.targets[0], s.coords), ax(s.axis), s.kind, s.form, self.nodes(s.values),
                             s.inclusive, s.reverse, self.nodes(s.identities), self._combine(s.combine))
+            case Update():
+                at, coords = self.coords(s.resource, s.at), self.coords(s.targets[0], s.coords) if s.targets else ()
+                return Update(s.resource, at, s.kind, s.order, self.nodes(s.values), s.valid and self.node(s.valid), s.ascending,
+                              self._combine(s.combine), s.old, s.success, coords)
             case Contract():
                 names = lambda axes: tuple(map(ax, axes))      # noqa: E731
                 return Contract(s.target, self.coords(s.target, s.coords), names(s.axes), self.node(s.a), self.node(s.b),

@@ -13,7 +13,7 @@ import numpy as np
 from ..kir.ir import Kernel, Op, Region
 from ..kir.ops import ELEMENTWISE
 from ..kir.types import Domain, Extent, Scalar
-from . import structured
+from . import structured, updates
 from .memory import Coordinates, Memory, select
 from .operations import NUMPY, Typed, constant, evaluate
 
@@ -217,6 +217,57 @@ def _write(frame, op, args):
     return ()
 
 
+def _parts(op, args, operands: int):
+    """(memory, indices, valid, operands as flat lists of the valid members, shape) of an update."""
+    valid = args[-1] if op.attrs.get("guard") else None
+    at = len(args) - operands - (valid is not None)
+    shape = np.broadcast_shapes(*(np.shape(v) for v in args[at:]))
+    return args[0], args[1:at], valid, [updates.flat(v, valid, shape) for v in args[at:at + operands]], shape
+
+
+def _atomic_load(frame, op, args):
+    memory, indices, valid, _, _ = _parts(op, args, 0)
+    return (updates.update(memory, indices, valid, lambda old, members: None),)
+
+
+def _atomic_store(frame, op, args):
+    memory, indices, valid, (value,), _ = _parts(op, args, 1)
+    updates.update(memory, indices, valid, updates.combined("exchange", memory.dt, value))
+    return ()
+
+
+def _atomic_rmw(frame, op, args):
+    memory, indices, valid, (value,), _ = _parts(op, args, 1)
+    return (updates.update(memory, indices, valid, updates.combined(op.attrs["kind"], memory.dt, value)),)
+
+
+def _atomic_compare_exchange(frame, op, args):
+    memory, indices, valid, (expected, desired), shape = _parts(op, args, 2)
+    done = np.zeros(len(expected), np.bool_)
+    old = updates.update(memory, indices, valid, updates.exchanged_where_equal(memory.dt, expected, desired, done))
+    success = np.zeros(shape, np.bool_)
+    success[np.broadcast_to(True if valid is None else valid, shape)] = done
+    return old, success
+
+
+def _scatter_reduce(frame, op, args):
+    memory, indices, valid, (value,), _ = _parts(op, args, 1)
+    if op.attrs["kind"] == "generic":
+        combine = frame.combine(op.regions[0])
+
+        def step(old, members):
+            return combine([old], [value[members]])[0]
+    else:
+        step = updates.combined(op.attrs["kind"], memory.dt, value)
+    updates.update(memory, indices, valid, step)
+    return ()
+
+
+def _histogram(frame, op, args):
+    (bins,) = frame.shape(op.result.type)
+    return (updates.histogram(args[0], args[1] if op.attrs.get("guard") else None, bins, op.result.type.dt),)
+
+
 def _buffer(frame, op, args):
     type_ = op.result.type
     memory = Memory.buffer(op.result.name, type_.dt, frame.shape(type_))
@@ -294,6 +345,8 @@ RULES = {
     "const": _const, "extent": _extent, "domain": _domain, "indices": _indices, "broadcast": _broadcast, "expand": _expand,
     "reshape": _reshape, "transpose": _transpose, "join": _join,
     "read": _read, "gather": _gather, "write": _write, "buffer": _buffer,
+    "atomic_load": _atomic_load, "atomic_store": _atomic_store, "atomic_rmw": _atomic_rmw,
+    "atomic_compare_exchange": _atomic_compare_exchange, "scatter_reduce": _scatter_reduce, "histogram": _histogram,
     "reduce": _reduce, "arg_reduce": _arg_reduce, "scan": _scan, "contract": _contract, "call": _call,
     "for": _for, "loop": _loop, "if": _if, "parallel": _parallel,
 }

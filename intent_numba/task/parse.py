@@ -5,7 +5,7 @@ import re
 
 from ..kir.types import Extent
 from .program import (Axis, Combine, Contract, For, Free, Graph, If, Loop, Node, Param, Phase, Program, Reduce, Resource, Scan,
-                      Stage, Store)
+                      Stage, Store, Update)
 
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![\w.])")
 _NAME = re.compile(r"%?[A-Za-z_]\w*|%\w+")
@@ -169,6 +169,8 @@ class _Reader:
             self.need("=")
             value = self.node()
             return Store(r, coords, value, self.node() if self.word("where") else None)
+        if self.take("update."):
+            return self.update()
         if self.take("reduce."):
             kind, form = self.until(" ").split(".")
             names, coords = self.place()
@@ -208,6 +210,21 @@ class _Reader:
             epilogue.append(self.sink())
         return Contract(t, coords, axes, a, b, m, n, batch, tuple(epilogue), keep)
 
+    def update(self) -> Update:
+        kind, order = self.until(" ").split(".")
+        ascending = self.word("ascending")
+        (r,), at = self.place()
+        self.need("with")
+        values = self.paren(self.node)
+        valid = self.node() if self.word("where") else None
+        _, combine = self.optional_combine()
+        found, coords = {}, ()
+        for word in ("old", "success"):
+            if self.word(word):
+                (found[word],), coords = self.place()
+        return Update(r, at, kind, None if order == "alone" else order, values, valid, ascending, combine, found.get("old"),
+                      found.get("success"), coords)
+
     def resource(self) -> Resource | None:
         for kind in ("cell", "workspace", "scratch"):
             if self.word(kind):
@@ -233,7 +250,7 @@ class _Reader:
         if self.word("phase"):
             loops = self.paren(self.axis)
             sinks = []
-            while any(self.at(w) for w in ("store ", "reduce.", "scan.", "contract ")):
+            while any(self.at(w) for w in ("store ", "reduce.", "scan.", "contract ", "update.")):
                 sinks.append(self.sink())
             return Phase(loops, sinks)
         if self.word("for"):

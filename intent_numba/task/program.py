@@ -162,7 +162,35 @@ class Contract:
     keep: bool = True                    # False: nothing but the epilogue reads target, so it needs no storage
 
 
-Sink = Store | Reduce | Scan | Contract
+@dataclass(frozen=True)
+class Update:
+    """resource[at] = kind(resource[at], values), where valid, at every point of the phase's loops.
+
+    kind       load store exchange add mul max min and or xor | compare_exchange: values expected, desired, compared by their bits
+               | generic: combine of (the element, one value)
+    order      relaxed acquire release acq_rel: one indivisible operation. None: the task has its elements to itself
+    ascending  points act in the order of the loops, the first loop outermost
+    old, success   resources that get the element as it was found, and whether compare_exchange stored; at ``coords``. Zero where
+               not valid. None: nobody asks
+    """
+    resource: str
+    at: tuple[Node, ...]
+    kind: str
+    order: str | None
+    values: tuple[Node, ...]
+    valid: Node | None = None
+    ascending: bool = False
+    combine: Combine | None = None
+    old: str | None = None
+    success: str | None = None
+    coords: tuple[Node, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(t for t in (self.old, self.success) if t is not None)
+
+
+Sink = Store | Reduce | Scan | Contract | Update
 
 
 # --- statements ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ that parsing needs no types from elsewhere.
 """
 from __future__ import annotations
 
-from .program import (Axis, Combine, Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store)
+from .program import (Axis, Combine, Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store, Update)
 
 
 def show(n: Node) -> str:
@@ -48,6 +48,10 @@ def show_sink(s) -> str:
     match s:
         case Store():
             return f"store {s.resource}[{_list(s.coords)}] = {show(s.value)}" + (f" where {show(s.valid)}" if s.valid is not None else "")
+        case Update():
+            out = f"update.{s.kind}.{s.order or 'alone'}{' ascending' if s.ascending else ''} {s.resource}[{_list(s.at)}]"
+            out += f" with ({_list(s.values)})" + (f" where {show(s.valid)}" if s.valid is not None else "") + _combine(s.combine)
+            return out + "".join(f" {w} {t}[{_list(s.coords)}]" for w, t in (("old", s.old), ("success", s.success)) if t)
         case Reduce():
             return f"reduce.{s.kind}.{s.form} {_over(s)}"
         case Scan():
