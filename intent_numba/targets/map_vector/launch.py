@@ -6,7 +6,7 @@ mentions it, and starts each stage: over the threading layer if there is enough 
 from __future__ import annotations
 
 from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
-from ..llvm.text import Function, Module
+from ..llvm.text import Module
 from ..llvm.values import BYTES, Val
 from . import control, grouped, panel, pointwise
 from .env import ONE, ZERO, Env, index
@@ -166,11 +166,12 @@ class _Host:
         share = _ceil(env, _ceil(env, points, wanted), unit)
         share = o.mul(share, unit)
         chunks = _ceil(env, points, share)
-        data = fn.alloca("i64", 64, 3)
-        for k, (kind, x) in enumerate((("i64", points.text), ("i64", share.text), ("ptr", env.frame))):
+        data = fn.alloca("i64", 64, 5)
+        fields = (("i64", points.text), ("i64", share.text), ("ptr", env.frame), ("i64", chunks.text), ("i64", "0"))
+        for k, (kind, x) in enumerate(fields):
             fn.do(f"store {kind} {x}, ptr {fn.ins(f'getelementptr i64, ptr {data}, i64 {k}')}")
         args, dims, steps = (fn.alloca("i64", 8) for _ in range(3))
-        for place, x in ((args, "0"), (dims, chunks.text), (steps, "1")):
+        for place, x in ((args, "0"), (dims, threads.text), (steps, "1")):
             fn.do(f"store i64 {x}, ptr {place}")
         callee = module.declare("void", "numba_parallel_for", "ptr, ptr, ptr, ptr, ptr, i64, i64, i64")
         _worker(module, name)
@@ -178,20 +179,21 @@ class _Host:
                                  ("i64", "0"), ("i64", "1"), ("i64", threads.text)])
 
 
-def _worker(module: Module, name: str) -> Function:
-    """What a thread calls: a run of chunks; args[0] is the first, dims[0] how many, data (points, share, frame)."""
+def _worker(module: Module, name: str) -> None:
+    """What every thread calls: it takes the next chunk until none is left, so a thread that the system delays holds up nobody.
+    data: points, points of a chunk, frame, chunks, the next chunk."""
     fn = module.function(f"{name}.worker", "void", [("ptr", "args"), ("ptr", "dims"), ("ptr", "steps"), ("ptr", "data")], head="internal")
-    first, count = fn.ins("load i64, ptr %args"), fn.ins("load i64, ptr %dims")
-    points, share = fn.ins("load i64, ptr %data"), fn.ins(f"load i64, ptr {fn.ins('getelementptr i64, ptr %data, i64 1')}")
-    frame = fn.ins(f"load ptr, ptr {fn.ins('getelementptr i64, ptr %data, i64 2')}")
-    end = fn.ins(f"add i64 {first}, {count}")
-    with fn.loop(first, end) as lp:
-        lo = fn.ins(f"mul i64 {lp.index}, {share}")
-        hi = fn.ins(f"add i64 {lo}, {share}")
-        hi = fn.ins(f"select i1 {fn.ins(f'icmp slt i64 {hi}, {points}')}, i64 {hi}, i64 {points}")
-        fn.call("void", "@" + name, [("i64", lo), ("i64", hi), ("ptr", frame)])
+    field = [fn.ins(f"getelementptr i64, ptr %data, i64 {k}") for k in range(5)]
+    points, share, frame, chunks = (fn.ins(f"load {kind}, ptr {p}") for kind, p in zip(("i64", "i64", "ptr", "i64"), field))
+    with fn.repeat() as lp:
+        chunk = fn.ins(f"atomicrmw add ptr {field[4]}, i64 1 monotonic")
+        lp.again = fn.ins(f"icmp slt i64 {chunk}, {chunks}")
+        with fn.if_(lp.again):
+            lo = fn.ins(f"mul i64 {chunk}, {share}")
+            hi = fn.ins(f"add i64 {lo}, {share}")
+            hi = fn.ins(f"select i1 {fn.ins(f'icmp slt i64 {hi}, {points}')}, i64 {hi}, i64 {points}")
+            fn.call("void", "@" + name, [("i64", lo), ("i64", hi), ("ptr", frame)])
     fn.ret()
-    return fn
 
 
 def _ceil(env: Env, a: Val, b: Val) -> Val:

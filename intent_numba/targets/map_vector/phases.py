@@ -60,8 +60,6 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     structured = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
     reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
     lane = None if env.tile or not env.tiles else lane_loop(loops, sinks, env.private)
-    if lane and any(isinstance(s, Update) and s.ascending for s in sinks):
-        lane = loops[-1].name
     free = [a for a in loops if a.name not in reduced and a.name != lane]
     free += [a for a in loops if a.name == lane and a.name not in reduced]
     by_name = {a.name: a for a in loops}

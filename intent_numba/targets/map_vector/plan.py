@@ -131,9 +131,7 @@ def _votes(sink, private, loops: int = 1):
             targets, depth = sink.targets, loops - 1
         case Contract():
             targets, depth = (sink.target,), loops - len(sink.axes)
-        case Update():
-            targets, depth = sink.targets or (None,), loops
-    if targets[0] is not None and targets[0] not in private:
+    if targets[0] not in private:
         yield from ((a, depth) for c in coords[-1:] for a in walks(c))
     for n in walk_nodes(*sink_roots(sink)):
         if n.op in ("load", "gload") and n.args and n.attr not in private:
@@ -167,8 +165,6 @@ def sink_roots(sink) -> tuple[Node, ...]:
             return (*sink.coords, *sink.at, *sink.values) + ((sink.valid,) if sink.valid is not None else ())
         case Contract():
             return (*sink.coords, sink.a, sink.b, *(r for s in sink.epilogue for r in sink_roots(s)))
-        case Update():
-            return (*sink.at, *sink.values, *sink.coords) + ((sink.valid,) if sink.valid is not None else ())
         case _:
             return (*sink.coords, *sink.values, *sink.identities)
 
@@ -181,8 +177,6 @@ def sink_targets(sink) -> tuple[str, ...]:
             return (sink.resource, *sink.targets)
         case Contract():
             return ((sink.target,) if sink.keep else ()) + tuple(s.resource for s in sink.epilogue)
-        case Update():
-            return (sink.resource, *sink.targets)
         case _:
             return sink.targets
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...kir.types import is_float, is_int, is_signed
 from ...task.program import Update
+from ..llvm.memory import Pointer, pointer_type
 from ..llvm.values import BYTES, Val
 from .env import ZERO, Env, index
 from .expr import value
@@ -20,29 +21,28 @@ OPERATIONS = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "a
 
 def update(env: Env, s: Update) -> None:
     """Perform the update at the current point, or at the points of the current tile."""
-    if env.tile is None:
-        _at_point(env, s)
-    else:
-        _at_lanes(env, s)
+    if env.tile is not None:
+        return _at_lanes(env, s)
+    for target, x in zip((s.old, s.success), at_point(env, s)):
+        if target is not None:
+            store(env, target, s.coords, x)
+    return None
 
 
-def _at_point(env: Env, s: Update) -> None:
+def at_point(env: Env, s: Update) -> tuple[Val, Val]:
+    """Perform the update at the current point. Gives (the element as found, whether compare_exchange stored); zeros where not valid."""
     o, st = env.o, env.storage[s.resource]
     dt = st.resource.dt
     valid = value(env, s.valid) if s.valid is not None else None
     if valid is None:
-        old, success = _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
-    else:
-        with env.fn.if_else(valid.text) as branch:
-            with env.scope():
-                old, success = _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
-            branch.yields((old.type, old.text), ("i1", success.text))
-            branch.orelse()
-            branch.yields((old.type, o.const(0, dt).text), ("i1", "false"))
-        old, success = Val(dt, branch.results[0]), Val("bool", branch.results[1])
-    for target, x in ((s.old, old), (s.success, success)):
-        if target is not None:
-            store(env, target, s.coords, x)
+        return _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
+    with env.fn.if_else(valid.text) as branch:
+        with env.scope():
+            old, success = _perform(env, s, element(env, st, s.at[st.skip:]), dt, [value(env, v) for v in s.values])
+        branch.yields((old.type, old.text), ("i1", success.text))
+        branch.orelse()
+        branch.yields((old.type, o.const(0, dt).text), ("i1", "false"))
+    return Val(dt, branch.results[0]), Val("bool", branch.results[1])
 
 
 def _at_lanes(env: Env, s: Update) -> None:
@@ -89,7 +89,7 @@ def _offset(env: Env, st: Storage, coords) -> Val:
 
 # --- one element -----------------------------------------------------------------------------------------------------
 
-def _perform(env: Env, s: Update, pointer: str, dt: str, values: list[Val]) -> tuple[Val, Val]:
+def _perform(env: Env, s: Update, pointer, dt: str, values: list[Val]) -> tuple[Val, Val]:
     """(the element as found, whether compare_exchange stored)."""
     o, true = env.o, Val("bool", "true")
     if s.order is None:
@@ -101,31 +101,31 @@ def _perform(env: Env, s: Update, pointer: str, dt: str, values: list[Val]) -> t
         if s.kind != "load":
             o.store(_new(env, s, old, values), pointer)
         return old, true
-    size = 8 * BYTES[dt]
+    dialect, size = o.dialect, 8 * BYTES[dt]
+    alone = size >= 8 * dialect.atomic_bytes                 # the machine can change this element and no other
     if s.kind == "load":
-        return _from_bits(env, dt, env.fn.ins(f"load atomic i{size}, ptr {pointer} {LOAD_ORDERS[s.order]}, align {size // 8}")), true
-    if s.kind == "store":
-        env.fn.do(f"store atomic i{size} {_to_bits(env, values[0])}, ptr {pointer} {STORE_ORDERS[s.order]}, align {size // 8}")
+        return _from_bits(env, dt, _load(env, pointer, size, LOAD_ORDERS[s.order])), true
+    if s.kind == "store" and alone and dialect.atomic_access:
+        env.fn.do(f"store atomic i{size} {_to_bits(env, values[0])}, {pointer_type(pointer)} {pointer}{dialect.scope} "
+                  f"{STORE_ORDERS[s.order]}, align {size // 8}")
         return o.const(0, dt), true
     if s.kind == "compare_exchange":
-        return _compare_exchange(env, s.order, pointer, dt, _to_bits(env, values[0]), _to_bits(env, values[1]))
+        old, done = _exchange(env, s.order, pointer, size, _to_bits(env, values[0]), _to_bits(env, values[1]))
+        return _from_bits(env, dt, old), Val("bool", done)
     native = _native(s.kind, dt)
-    if native is not None:
-        bits = env.fn.ins(f"atomicrmw {native} ptr {pointer}, i{size} {_to_bits(env, values[0])} {ORDERS[s.order]}, align {size // 8}")
-        return _from_bits(env, dt, bits), true
-    start = env.fn.ins(f"load atomic i{size}, ptr {pointer} monotonic, align {size // 8}")
+    if native is not None and alone:
+        return _from_bits(env, dt, _rmw(env, native, pointer, size, _to_bits(env, values[0]), ORDERS[s.order])), true
+    start = _load(env, pointer, size, "monotonic")
     with env.fn.repeat([(f"i{size}", start)]) as lp, env.scope():
         old = _from_bits(env, dt, lp.carried[0])
-        new = _to_bits(env, _new(env, s, old, values))
-        pair = _exchange(env, s.order, pointer, size, lp.carried[0], new)
-        lp.next[0] = env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0")
-        lp.again = env.fn.ins(f"xor i1 {env.fn.ins(f'extractvalue {{ i{size}, i1 }} {pair}, 1')}, true")
+        lp.next[0], done = _exchange(env, s.order, pointer, size, lp.carried[0], _to_bits(env, _new(env, s, old, values)))
+        lp.again = env.fn.ins(f"xor i1 {done}, true")
     return _from_bits(env, dt, lp.results[0]), true
 
 
 def _native(kind: str, dt: str) -> str | None:
     """The atomicrmw operation on the memory bits that does it."""
-    if kind == "exchange":
+    if kind in ("exchange", "store"):
         return "xchg"
     if kind in ("and", "or", "xor") and not is_float(dt):
         return kind
@@ -147,16 +147,62 @@ def _new(env: Env, s: Update, old: Val, values: list[Val]) -> Val:
     return env.o.elementwise(OPERATIONS[s.kind], (old, values[0]), old.dt)
 
 
-def _compare_exchange(env: Env, order: str, pointer: str, dt: str, expected: str, desired: str) -> tuple[Val, Val]:
-    size = 8 * BYTES[dt]
-    pair = _exchange(env, order, pointer, size, expected, desired)
-    old = env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0")
-    return _from_bits(env, dt, old), Val("bool", env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 1"))
+def _rmw(env: Env, operation: str, pointer, size: int, bits: str, order: str) -> str:
+    place = f"{pointer_type(pointer)} {pointer}"
+    return env.fn.ins(f"atomicrmw {operation} {place}, i{size} {bits}{env.o.dialect.scope} {order}, align {size // 8}")
 
 
-def _exchange(env: Env, order: str, pointer: str, size: int, expected: str, desired: str) -> str:
-    orders = f"{ORDERS[order]} {LOAD_ORDERS[order]}"
-    return env.fn.ins(f"cmpxchg ptr {pointer}, i{size} {expected}, i{size} {desired} {orders}, align {size // 8}")
+def _load(env: Env, pointer, size: int, order: str) -> str:
+    """The bits in memory, read at once."""
+    dialect = env.o.dialect
+    if size < 8 * dialect.atomic_bytes:
+        word, shift = _word(env, pointer)
+        return _part(env, _load(env, word, 8 * dialect.atomic_bytes, order), shift, size)
+    if not dialect.atomic_access:
+        return _rmw(env, "or", pointer, size, "0", order)
+    return env.fn.ins(f"load atomic i{size}, {pointer_type(pointer)} {pointer}{dialect.scope} {order}, align {size // 8}")
+
+
+def _exchange(env: Env, order: str, pointer, size: int, expected: str, desired: str) -> tuple[str, str]:
+    """(bits found, whether they were the expected ones and have been replaced)."""
+    if size < 8 * env.o.dialect.atomic_bytes:
+        return _exchange_part(env, order, pointer, size, expected, desired)
+    pair = env.fn.ins(f"cmpxchg {pointer_type(pointer)} {pointer}, i{size} {expected}, i{size} {desired}{env.o.dialect.scope} "
+                      f"{ORDERS[order]} {LOAD_ORDERS[order]}")
+    return env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0"), env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 1")
+
+
+def _exchange_part(env: Env, order: str, pointer, size: int, expected: str, desired: str) -> tuple[str, str]:
+    """The same inside the smallest word that can be exchanged: again while only its other bytes have changed."""
+    fn, bits = env.fn, 8 * env.o.dialect.atomic_bytes
+    word, shift = _word(env, pointer)
+    want = fn.ins(f"zext i{size} {desired} to i{bits}")
+    placed = fn.ins(f"shl i{bits} {want}, {shift}")
+    others = fn.ins(f"xor i{bits} {fn.ins(f'shl i{bits} {(1 << size) - 1}, {shift}')}, -1")
+    with fn.repeat([(f"i{bits}", _load(env, word, bits, "monotonic"))]) as lp:
+        whole = lp.carried[0]
+        same = fn.ins(f"icmp eq i{size} {_part(env, whole, shift, size)}, {expected}")
+        new = fn.ins(f"or i{bits} {fn.ins(f'and i{bits} {whole}, {others}')}, {placed}")
+        # Where the element differs the word is put back as it was, which changes nothing.
+        new = fn.ins(f"select i1 {same}, i{bits} {new}, i{bits} {whole}")
+        lp.next[0], done = _exchange(env, order, word, bits, whole, new)
+        lp.again = fn.ins(f"xor i1 {done}, true")
+    return _part(env, lp.results[0], shift, size), same
+
+
+def _word(env: Env, pointer) -> tuple[Pointer, str]:
+    """The word around a small element, and how many bits of it lie below the element."""
+    fn, size, kind = env.fn, env.o.dialect.atomic_bytes, pointer_type(pointer)
+    address = fn.ins(f"ptrtoint {kind} {pointer} to i64")
+    start = fn.ins(f"and i64 {address}, {-size}")
+    below = fn.ins(f"shl i64 {fn.ins(f'and i64 {address}, {size - 1}')}, 3")
+    shift = below if size == 8 else fn.ins(f"trunc i64 {below} to i{8 * size}")
+    return Pointer(fn.ins(f"inttoptr i64 {start} to {kind}"), getattr(pointer, "space", 0)), shift
+
+
+def _part(env: Env, word: str, shift: str, size: int) -> str:
+    bits = 8 * env.o.dialect.atomic_bytes
+    return env.fn.ins(f"trunc i{bits} {env.fn.ins(f'lshr i{bits} {word}, {shift}')} to i{size}")
 
 
 def _to_bits(env: Env, x: Val) -> str:
