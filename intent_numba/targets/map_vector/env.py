@@ -58,6 +58,7 @@ class Env:
         self.host = False
         self._scopes: list[dict] = [{}]
         self._varies: dict = {}
+        self._axes: dict = {}
         self.reads_memo: dict = {}
         self._words: set[str] = set()
         self._temps: dict = {}
@@ -287,6 +288,20 @@ class Env:
                     stack += open_
                     continue
                 memo[id(n)] = any(memo[id(a)] for a in n.args)
+            stack.pop()
+        return memo[id(root)]
+
+    def node_axes(self, root: Node) -> frozenset[str]:
+        """Names of the axes an expression depends on, without recursion: unrolled kernels nest deeply."""
+        memo, stack = self._axes, [root]
+        while stack:
+            n = stack[-1]
+            if id(n) not in memo:
+                open_ = [a for a in n.args if id(a) not in memo]
+                if open_:
+                    stack += open_
+                    continue
+                memo[id(n)] = frozenset({n.attr}) if n.op == "axis" else frozenset().union(*(memo[id(a)] for a in n.args))
             stack.pop()
         return memo[id(root)]
 

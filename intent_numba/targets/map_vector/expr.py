@@ -119,7 +119,7 @@ def hoist(env: Env, roots, written: frozenset[str]) -> None:
 
 
 def _fixed(env: Env, n: Node, bound, written: frozenset[str]) -> bool:
-    return env.graph.axes(n) <= bound and not (reads(env, n) & written)
+    return env.node_axes(n) <= bound and not (reads(env, n) & written)
 
 
 def reads(env: Env, root: Node) -> frozenset[str]:

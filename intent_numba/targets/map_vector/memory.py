@@ -189,8 +189,9 @@ def offsets(env: Env, st: Storage, coords) -> Val:
 
 def _whole(env: Env, st: Storage, coords, step: Val, mask: Val | None) -> bool:
     """Whether the tile may be accessed whole although lanes are missing: private padded rows from their begin."""
-    at_begin = coords[-1].op == "axis" and coords[-1].attr == env.tile.axis and not env.tile.descends
-    return st.padded and mask is None and step.text == "1" and at_begin
+    if not (st.padded and mask is None and step.text == "1") or env.tile.descends:
+        return False
+    return coords[-1].op == "axis" and coords[-1].attr == env.tile.axis
 
 
 def _direct(env: Env, step: Val, mask: Val | None) -> Val:

@@ -82,7 +82,7 @@ def _lies_along(env: Env, axis: Axis, name: str, coords) -> bool:
     if last is None or last.op != "axis" or last.attr != axis.name:
         return False
     lanes = [c for c in others if env.varies(c)]
-    return len(lanes) == 1 and _by_one(env, lanes[0]) and all(env.graph.axes(c) <= env.axes.keys() for c in others)
+    return len(lanes) == 1 and _by_one(env, lanes[0]) and all(env.node_axes(c) <= env.axes.keys() for c in others)
 
 
 def _by_one(env: Env, coord: Node) -> bool:
