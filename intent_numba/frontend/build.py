@@ -141,10 +141,10 @@ class FunctionBuilder(ControlBuilder):
         return static(t)
 
     def attribute(self, x, name: str):
-        if name == "shape":
-            return tuple(self.e.scalar_of(extent) for extent in x.type.shape)
         if isinstance(x, Rec):
             return x.fields[name]
+        if name == "shape":
+            return tuple(self.e.scalar_of(extent) for extent in x.type.shape)
         if isinstance(x, RaggedValue):
             return x.outer
         return getattr(x, name)

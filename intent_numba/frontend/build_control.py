@@ -232,7 +232,8 @@ class ControlBuilder:
             elif a is UNDEFINED and self._outer(b, arms[1]):
                 payload[key] = b
             elif isinstance(a, Lit) and isinstance(b, Lit) and a.value is (not b.value):
-                payload[key] = cond if a.value else Negated(cond)
+                lazy = flag or key == ("leave",)            # a flag that may never be needed as a value
+                payload[key] = cond if a.value else Negated(cond) if lazy else self.e.negate(cond)
             elif is_static(self.type_of(key)):
                 payload[key] = static(self.type_of(key))
             else:
@@ -284,7 +285,7 @@ class ControlBuilder:
         for kind, run, short, constant in (("and", then, orelse, False), ("or", orelse, then, True)):
             value = short.yields[0]
             fixed = all(op.kind == "const" for op in short.ops)
-            decided = value is cond or any(op.results and op.result is value and op.attrs.get("value") is constant for op in short.ops)
+            decided = value is cond or any(op.results == (value,) and op.attrs.get("value") is constant for op in short.ops)
             cheap = len(run.ops) <= MAX_SPECULATED and all(
                 op.kind in CHEAP and isinstance(op.result.type, Scalar) for op in run.ops)
             if fixed and decided and cheap:

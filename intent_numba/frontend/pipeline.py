@@ -17,6 +17,7 @@ from ..language.dtypes import DType
 from ..language.signature import function_loc
 from ..typing.binding import Default, bind
 from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, IntentTypingContext, Mismatch, NjitT, OperationT, OperatorT)
+from ..typing.merge import settles
 from ..typing.operations import cast_hint, check_literal, operand_problem
 from ..typing.policy import default_dtype
 from ..typing.problems import Refusal, refuse
@@ -212,7 +213,7 @@ def _infer_types(func_ir, args):
             inferer.seed_argument(name, index, t)
         try:
             inferer.build_constraint()
-            found = inferer.propagate(raise_errors=False)
+            found = inferer.propagate(raise_errors=False) or _settle(func_ir, inferer)
         except nberrors.NumbaError as e:
             found = [e]
         if found:
@@ -226,6 +227,47 @@ def _infer_types(func_ir, args):
         except nberrors.NumbaError as e:
             raise _report(func_ir, inferer, [e]) from None
     return typemap, return_type
+
+
+def _settle(func_ir, inferer) -> list:
+    """Literals that one merge has made a run-time value take the dtype of the merge that it feeds. Gives the mistakes left: values
+    that cannot stand for the type of their merge."""
+    phis = {s.target.name: s for block in func_ir.blocks.values() for s in block.body if is_phi(s)}
+
+    def unsettled():
+        for name, phi in phis.items():
+            for v in phi.value.incoming_values:
+                if v is not ir.UNDEFINED and inferer.typevars[v.name].defined:
+                    t, whole = inferer.typevars[v.name].type, inferer.typevars[name].type
+                    if not settles(t, whole):
+                        yield name, _through_copies(func_ir, v.name), v.name, whole, t
+    while True:
+        inner = [(source, whole) for _, source, _, whole, _ in unsettled() if source in phis]
+        if not inner:
+            break
+        for source, whole in inner:
+            inferer.add_type(source, whole, loc=phis[source].loc)
+        found = inferer.propagate(raise_errors=False)
+        if found:
+            return found
+    mistakes = []
+    for name, _, incoming, whole, t in unsettled():
+        e = Mismatch(whole, t)
+        e.at, e.constraint = phis[name].loc, typeinfer.Propagate(name, incoming, phis[name].loc)
+        mistakes.append(e)
+    return mistakes
+
+
+def _through_copies(func_ir, name: str) -> str:
+    """The variable whose value ``name`` takes over from a temporary or from another version of itself."""
+    while True:
+        found = func_ir._definitions.get(name, ())
+        if len(found) != 1 or not isinstance(found[0], ir.Var):
+            return name
+        source = found[0].name
+        if not source.startswith("$") and source.split(".")[0] != name.split(".")[0]:
+            return name
+        name = source
 
 
 def _last_return(func_ir):
@@ -298,16 +340,19 @@ def _mismatch(func_ir, inferer, cause: Mismatch, where):
         if culprit is None:
             continue
         plain = phi.target.unversioned_name
-        definition = _definition(func_ir, culprit.name)
+        assignment = _assignment(func_ir, culprit.name)
         label = "the value" if plain.startswith("$") else repr(plain)
-        return IntentTypeError, diagnostic(kir_loc(definition.loc) if definition is not None else where,
+        return IntentTypeError, diagnostic(kir_loc(assignment.loc) if assignment is not None else where,
                                            f"{label} must keep one schema: {cause.message}", cause.hint)
     return IntentTypeError, diagnostic(where, f"a name must keep one schema: {cause.message}", cause.hint)
 
 
-def _definition(func_ir, name: str):
-    """The expression that made a variable, through copies."""
-    found = func_ir._definitions.get(name, ())
-    while len(found) == 1 and isinstance(found[0], ir.Var):
-        found = func_ir._definitions.get(found[0].name, ())
-    return found[0] if found else None
+def _assignment(func_ir, name: str):
+    """The statement or expression that gives a variable its value, through temporaries but not through names."""
+    statements = {s.target.name: s for block in func_ir.blocks.values() for s in block.body if isinstance(s, ir.Assign)}
+    found = statements.get(name)
+    while found is not None and isinstance(found.value, ir.Var):
+        if not found.value.name.startswith("$") and found.value.unversioned_name != found.target.unversioned_name:
+            return found
+        found = statements.get(found.value.name)
+    return None if found is None else found.value

@@ -21,7 +21,7 @@ from ..language.functions import Helper
 from ..language.operation import Operation
 from . import operations, operations_atomics, operations_index, operations_random, operations_region, operations_structured
 from .binding import Default, bind
-from .merge import explain, merge
+from .merge import explain, merge, settles
 from .policy import default_dtype
 from .problems import Refusal, refuse
 from .types import (NONE, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, Record, Scalar, Slice, Static, Weak, describe, dtype_of,
@@ -192,9 +192,14 @@ class IntentTypingContext(BaseContext):
         return Conversion.promote if fromty is types._undef_var else None
 
     def unify_types(self, *typelist):
+        """The type of several returns."""
+        typelist = sorted(typelist, key=str)
         unified = typelist[0]
         for t in typelist[1:]:
             unified = self.unify_pairs(unified, t)
+        for t in typelist:
+            if not settles(t, unified):
+                raise Mismatch(unified, t)
         return unified
 
     def unify_pairs(self, first, second):

@@ -8,7 +8,11 @@ from .types import BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, W
 
 
 def merge(a, b):
-    """The common type of two incoming values, or None when they have no schema in common."""
+    """The common type of two incoming values, or None when they have no schema in common.
+
+    It does not matter in which order the values of one merge are met: literals that met one another first still take the dtype
+    of a value met later. Whether each value may then stand for the result is what ``settles`` says.
+    """
     if a == b:
         return a
     if is_product(a) and is_product(b):
@@ -23,10 +27,26 @@ def merge(a, b):
         if isinstance(x, Weak):
             if isinstance(y, Weak):
                 return Weak(min(x.value, y.value))
-            return y if isinstance(y, Scalar) and y.dt in ("index", "i64") else None
+            return y if isinstance(y, (Scalar, NamedFloat)) and literal_problem(x.value, y.dt) is None else None
     if isinstance(a, (NamedFloat, Scalar)) and isinstance(b, (NamedFloat, Scalar)) and a.dt == b.dt:
         return Scalar(a.dt)
     return None
+
+
+def settles(t, whole) -> bool:
+    """A value of type ``t`` may stand where the merged type is ``whole``: a literal instantiates, a run-time value stays itself."""
+    if t == whole:
+        return True
+    if is_product(t) and is_product(whole):
+        return all(map(settles, items_of(t), items_of(whole)))
+    match t:
+        case Lit():
+            return not isinstance(whole, (Scalar, NamedFloat)) or literal_problem(t.value, whole.dt) is None
+        case Weak():
+            return isinstance(whole, Weak) or getattr(whole, "dt", None) in ("index", "i64")
+        case NamedFloat():
+            return getattr(whole, "dt", None) == "f64"
+    return True
 
 
 def _products(a, b):
