@@ -16,7 +16,8 @@ from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
 from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
-from . import build_atomics, build_index, build_pointwise, build_random, build_region, build_structured
+from . import (build_atomics, build_index, build_pointwise, build_quantized, build_random, build_region, build_scaled, build_sparse,
+               build_structured)
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
 from .build_pointwise import elementwise, power
@@ -27,7 +28,7 @@ from .structure import RETURN, names_read, structure
 from .values import Lit, Product, RaggedValue, Rec, SliceValue
 
 BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD,
-         **build_atomics.BUILD}
+         **build_atomics.BUILD, **build_scaled.BUILD, **build_sparse.BUILD, **build_quantized.BUILD}
 
 
 class FunctionBuilder(ControlBuilder):

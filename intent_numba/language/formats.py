@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .operation import Namespace
+from .operation import Namespace, Operation
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,22 @@ class SparseFormat:
     logical_extent: object
 
 
+class _SparseMaker(Operation):
+    """``I.sparse.one_of_two`` and ``I.sparse.two_of_four``: in a kernel the logical extent may be a run-time value."""
+
+    def __call__(self, *args, **kwargs):
+        bound = self.signature.bind(*args, **kwargs)
+        return SparseFormat(self.name.split(".")[1], **bound.arguments)
+
+
 def _one_of_two(*, compression_axis, logical_extent):
-    """One stored value of every two along ``compression_axis``."""
-    return SparseFormat("one_of_two", compression_axis, logical_extent)
+    """One stored value of every two along ``compression_axis``; the metadata, of dtype index, says which: 0 or 1."""
 
 
 def _two_of_four(*, compression_axis, logical_extent):
-    """Two stored values of every four along ``compression_axis``."""
-    return SparseFormat("two_of_four", compression_axis, logical_extent)
+    """Two stored values of every four along ``compression_axis``, in order; the metadata is a record of their positions, first <
+    second < 4."""
 
 
-sparse = Namespace("sparse", one_of_two=_one_of_two, two_of_four=_two_of_four)
+sparse = Namespace("sparse", one_of_two=_SparseMaker(_one_of_two, "sparse.one_of_two"),
+                   two_of_four=_SparseMaker(_two_of_four, "sparse.two_of_four"))

@@ -19,7 +19,8 @@ from ..language.annotations import Enum
 from ..language.dtypes import DType
 from ..language.functions import Helper
 from ..language.operation import Operation
-from . import operations, operations_atomics, operations_index, operations_random, operations_region, operations_structured
+from . import (operations, operations_atomics, operations_formats, operations_index, operations_random, operations_region,
+               operations_structured)
 from .binding import Default, bind
 from .merge import explain, merge, settles
 from .policy import default_dtype
@@ -28,7 +29,7 @@ from .types import (NONE, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, Record, Sca
                     is_tuple)
 
 RULES = {**operations.RULES, **operations_index.RULES, **operations_structured.RULES,
-         **operations_random.RULES, **operations_atomics.RULES}
+         **operations_random.RULES, **operations_atomics.RULES, **operations_formats.RULES}
 CONTEXT_RULES = {**operations_structured.CONTEXT_RULES, **operations_region.CONTEXT_RULES, **operations_atomics.CONTEXT_RULES}
 
 

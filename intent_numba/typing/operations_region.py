@@ -58,7 +58,7 @@ def _settled(what: str, t):
         case Scalar() | Tensor():
             return t
         case Lit() if not isinstance(t.value, str):
-            refuse(f"{what}: the literal {t.value!r} has no dtype of its own", f"write I.cast({t.value!r}, I.f32), with the dtype that is meant")
+            refuse(f"{what}: the literal {t.value!r} has no dtype of its own", f"write I.cast({t.value!r}, I.f32) with the dtype you mean")
     refuse(f"{what} cannot hold {describe(t)}", "components are scalars and tensors")
 
 

@@ -558,7 +558,8 @@ def shifted(x, state):
 
 @intent.kernel
 def nested(x: I.In[I.i64, ("N",)], y: I.Out[I.i64, ("N",)], z: I.Out[I.i64, ()]):
-    o, s = I.region_scan(source=x[:], axis=0, summarize=inner_total, combine=plus, identity=0, initial_state=0, apply=plus, emit=inner_prefix)
+    o, s = I.region_scan(source=x[:], axis=0, summarize=inner_total, combine=plus, identity=0, initial_state=0, apply=plus,
+                         emit=inner_prefix)
     y[:] = o
     z[()] = s
 

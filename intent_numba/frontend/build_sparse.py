@@ -1,0 +1,231 @@
+"""Sparse contractions as KIR: only stored positions are multiplied.
+
+Where both operands have free axes the result is section 12 C over the logical axis with absent positions left out: an ordered
+loop over stored positions in blocks of KBLOCK logical ones. Otherwise it is the tree R, where an absent position adds zero times
+zero. Spec: 000 section 7, 002 section 12, decision 27.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import IntentShapeError
+from ..kir import Domain, Extent, Scalar, Tensor, Value
+from ..kir.ops import KBLOCK
+from ..kir.types import is_float
+from ..language.formats import SparseFormat
+from .build_pointwise import conversion
+from .build_scaled import Bits
+from .build_structured import contract_values
+from .emitter import Emitter
+from .shapes import expand, extent_text, make_domain, place, require_same, retype, transpose, whole_axis
+from .values import Dom, Idx, Lit, Rec
+
+INDEX = Scalar("index")
+GROUP = {"one_of_two": 2, "two_of_four": 4}
+"""Logical positions of a group; half of them are stored."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The compressed operand with the compression axis last: ``values`` [..., stored], ``places`` the metadata [..., groups]."""
+    kind: str
+    values: Value
+    places: tuple[Value, ...]
+    logical: Extent
+
+    @property
+    def stored(self) -> Extent:
+        return self.values.type.shape[-1]
+
+    @property
+    def lead(self) -> tuple:
+        return self.values.type.shape[:-1]
+
+
+def operand_of(e: Emitter, what: str, compressed: Value, metadata, format: SparseFormat) -> Operand:
+    """Checks extents: what can be seen to be wrong is refused, the rest is the caller's obligation."""
+    rank = len(compressed.type.shape)
+    axis = format.compression_axis % rank
+    logical = e.extent(format.logical_extent if not isinstance(format.logical_extent, int) else Lit(format.logical_extent))
+    group = GROUP[format.kind]
+    if logical.const is not None and (logical.const < 0 or logical.const % group):
+        e.fail(IntentShapeError, f"{what}: the logical extent {logical} is not divisible by {group}")
+    last = (*(i for i in range(rank) if i != axis), axis)
+    places = [metadata.fields[n] for n in ("first", "second")] if isinstance(metadata, Rec) else [metadata]
+    places = [e.value(p) for p in places]
+    for p in places:
+        for i in range(rank):
+            if i != axis:
+                require_same(e, compressed.type.shape[i], p.type.shape[i], f"{what}: metadata")
+    stored = compressed.type.shape[axis]
+    for have, per, name in [(stored, 2, "compressed operand")] + [(p.type.shape[axis], group, "metadata") for p in places]:
+        if e.different(have * per, logical):
+            e.fail(IntentShapeError, f"{what}: the {name} has extent {extent_text(have)} along the compression axis, a logical extent of "
+                                     f"{extent_text(logical)} needs {extent_text(logical)} / {per}")
+    values = transpose(e, compressed, last)
+    lead = values.type.shape[:-1]
+    places = tuple(_spelled(e, transpose(e, p, last), lead) for p in places)
+    return Operand(format.kind, values, places, logical)
+
+
+def _spelled(e: Emitter, v: Value, lead) -> Value:
+    shape = (*lead, v.type.shape[-1])
+    return v if v.type.shape == shape else retype(e, v, shape)
+
+
+def sparse_values(e: Emitter, what: str, compressed, metadata, rhs, format: SparseFormat, reduced: int, batch, acc: str) -> Value:
+    """``reduced``: the axis of ``rhs`` that meets the compression axis; ``batch``: pairs of axes."""
+    a = operand_of(e, what, e.value(conversion(e, "cast", compressed, acc)), metadata, format)
+    b = e.value(conversion(e, "cast", rhs, acc))
+    axis = format.compression_axis % (len(a.lead) + 1)
+    pairs = tuple((i - (i > axis), j) for i, j in batch)         # axes of the operand without its compression axis
+    require_same(e, a.logical, b.type.shape[reduced], f"{what}: contraction")
+    for i, j in pairs:
+        require_same(e, a.lead[i], b.type.shape[j], f"{what}: batch")
+    first = (*(j for _, j in pairs), reduced)
+    free = tuple(j for j in range(len(b.type.shape)) if j not in first)
+    b = transpose(e, b, (*first, *free))                         # [batch..., K, free...]
+    batched = tuple(i for i, _ in pairs)
+    if free and len(batched) < len(a.lead):
+        return _chain(e, a, b, batched)
+    return _tree(e, a, b, batched, acc)
+
+
+# --- free axes on both sides ------------------------------------------------------------------------------------------------
+
+def _chain(e: Emitter, a: Operand, b: Value, batched) -> Value:
+    """acc and p of section 12 C as tensors over the result, one stored position at a time."""
+    shape = (*a.lead, *b.type.shape[len(batched) + 1:])
+    t = Tensor(b.type.dt, shape)
+    zero = e.one("broadcast", (e.const(0.0 if is_float(t.dt) else 0, t.dt),), t)
+    block = KBLOCK // 2
+    if a.stored.const is not None and a.stored.const <= block:
+        return _positions(e, a, b, batched, whole_axis(e, a.stored), zero)
+    domain = make_domain(e, Lit(0), Idx(a.stored), Lit(block))
+    region = e.b.block([INDEX, t])
+    with e.inside(region):
+        begin, acc = region.params
+        e.bind_coordinate(begin, domain)
+        rest = e.index(e.index_arithmetic("sub", Idx(a.stored), begin))
+        size = e.one("minimum", (e.const(block, "index"), rest), INDEX)
+        args = (begin, e.index(e.index_arithmetic("add", begin, size)), e.const(1, "index"))
+        here = Dom(e.one("domain", args, Domain(e.extent(size))), begin, args[1], Lit(1))
+        part = _positions(e, a, b, batched, here, zero)
+        first = place(e, e.one("eq", (begin, e.const(0, "index")), Scalar("bool")), None, shape, True)
+        region.yields = (e.one("select", (first, part, e.one("add", (acc, part), t)), t),)
+    (out,) = e.emit("for", (domain.value, zero), (t,), (region,))
+    return out
+
+
+def _positions(e: Emitter, a: Operand, b: Value, batched, domain, zero: Value) -> Value:
+    """p = fma(value, row of b, p) for the stored positions of a domain in order."""
+    t = zero.type
+    free = len(t.shape) - len(a.lead)
+    region = e.b.block([INDEX, t])
+    with e.inside(region):
+        at, p = region.params
+        e.bind_coordinate(at, domain)
+        value = _column(e, a.values, at)
+        row = _rows(e, b, _position(e, a, at), a.lead, batched)
+        for _ in range(free):
+            value = expand(e, value, len(value.type.shape))
+        value = place(e, value, None, t.shape, True)
+        if is_float(t.dt):
+            region.yields = (e.one("fma", (value, row, p), t),)
+        else:
+            region.yields = (e.one("add", (p, e.one("mul", (value, row), t)), t),)
+    (out,) = e.emit("for", (domain.value, zero), (t,), (region,))
+    return out
+
+
+def _column(e: Emitter, v: Value, at: Value) -> Value:
+    """``v[..., at]``."""
+    lead = v.type.shape[:-1]
+    return e.one("gather", (v, *(whole_axis(e, x).value for x in lead), at), Tensor(v.type.dt, lead))
+
+
+def _position(e: Emitter, a: Operand, at: Value) -> Value:
+    """Logical position of stored position ``at``, for every leading coordinate."""
+    if a.kind == "one_of_two":
+        begin = e.one("mul", (at, e.const(2, "index")), INDEX)
+        offset = _column(e, a.places[0], at)
+    else:
+        group = e.one("shr", (at, e.const(1, "index")), INDEX)
+        begin = e.one("mul", (group, e.const(4, "index")), INDEX)
+        odd = e.one("eq", (e.one("and", (at, e.const(1, "index")), INDEX), e.const(1, "index")), Scalar("bool"))
+        first, second = (_column(e, p, group) for p in a.places)
+        offset = Bits(e, first).choose(place(e, odd, None, first.type.shape, True), second, first, "index")
+    t = Bits(e, offset)
+    return t.op("add", place(e, begin, None, offset.type.shape, True), offset)
+
+
+def _rows(e: Emitter, b: Value, position: Value, lead, batched) -> Value:
+    """b[batch..., position, :...] with the shape of the leading axes, then the free axes."""
+    indices = []
+    for i in batched:
+        line = e.one("indices", (whole_axis(e, lead[i]).value,), Tensor("index", (lead[i],)))
+        for _ in range(len(lead) - 1 - i):
+            line = expand(e, line, len(line.type.shape))
+        indices.append(place(e, line, None, position.type.shape, True))
+    rest = b.type.shape[len(batched) + 1:]
+    args = (b, *indices, position, *(whole_axis(e, x).value for x in rest))
+    return e.one("gather", args, Tensor(b.type.dt, (*lead, *rest)))
+
+
+# --- everything else -----------------------------------------------------------------------------------------------------------
+
+def _tree(e: Emitter, a: Operand, b: Value, batched, acc: str) -> Value:
+    """Both operands over all logical positions, zero where nothing is stored; every leading axis is a batch axis."""
+    at = e.one("indices", (whole_axis(e, a.logical).value,), Tensor("index", (a.logical,)))
+    p = Bits(e, at)
+    group = GROUP[a.kind]
+    number, inside = p.op("floordiv", at, group), p.op("mod", at, group)
+    full = (*a.lead, a.logical)
+
+    def over(v: Value, where: Value) -> Value:
+        return e.one("gather", (v, *(whole_axis(e, x).value for x in a.lead), where), Tensor(v.type.dt, full))
+    present, value = None, None
+    for k, places in enumerate(a.places):
+        member = over(places, number)
+        t = Bits(e, member)
+        here = t.op("eq", member, place(e, inside, None, full, True), dt="bool")
+        stored = over(a.values, p.op("add", p.op("mul", number, len(a.places)), k))
+        value = t.choose(here, stored, 0.0 if value is None and is_float(acc) else 0 if value is None else value, acc)
+        present = here if present is None else t.op("or", present, here, dt="bool")
+    free = b.type.shape[len(batched) + 1:]
+    order = (*batched, *(i for i in range(len(a.lead)) if i not in batched))
+    lead = tuple(a.lead[i] for i in order)
+    value, present = (transpose(e, v, (*order, len(order))) for v in (value, present))
+    for _ in range(len(a.lead) - len(batched)):
+        b = expand(e, b, len(batched))
+    b = place(e, b, None, (*lead, a.logical, *free), True)
+    for _ in free:
+        present = expand(e, present, len(present.type.shape))
+    s = Bits(e, b)
+    b = s.choose(place(e, present, None, b.type.shape, True), b, 0.0 if is_float(acc) else 0, acc)
+    n = len(lead)
+    out = contract_values(e, value, b, ((n, n),), tuple((i, i) for i in range(n)), acc)
+    back = [order.index(i) for i in range(n)]
+    return transpose(e, out, (*back, *range(n, n + len(free))))
+
+
+def sparse_contract(fb, result, compressed, metadata, dense_rhs, format, reduce, batch, acc_dtype):
+    e = fb.e
+    ranks = len(e.value(compressed).type.shape), len(e.value(dense_rhs).type.shape)
+    ((_, reduced),) = reduce
+    pairs = tuple((i.value % ranks[0], j.value % ranks[1]) for i, j in batch)
+    return sparse_values(e, "I.sparse_contract", compressed, metadata, dense_rhs, format, reduced.value % ranks[1], pairs, acc_dtype.name)
+
+
+def sparse_matmul(fb, result, compressed, metadata, rhs, format, acc_dtype):
+    return sparse_values(fb.e, "I.sparse_matmul", compressed, metadata, rhs, format, 0, (), acc_dtype.name)
+
+
+def sparse_format(kind: str):
+    def build(fb, result, compression_axis, logical_extent):
+        return SparseFormat(kind, compression_axis.value, logical_extent)
+    return build
+
+
+BUILD = {"sparse_contract": sparse_contract, "sparse_matmul": sparse_matmul, "sparse.one_of_two": sparse_format("one_of_two"),
+         "sparse.two_of_four": sparse_format("two_of_four")}
