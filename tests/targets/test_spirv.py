@@ -10,7 +10,7 @@ from intent_numba import errors
 from intent_numba.targets.spirv import codegen
 from tests.programs.test_algorithms import bitonic_sort, smith_waterman, stencil_in_time
 from tests.programs.test_control import jacobi, mandelbrot, power_iteration
-from tests.support import assert_same_bits, integers, normal, out, place
+from tests.support import assert_same_bits, integers, normal, numpy_dtype, out, place
 from tests.support.arrays import Out
 
 
@@ -112,6 +112,24 @@ def moments(x: I.In[I.f32, ("N",)], s: I.Out[I.f32, ()], low: I.Out[I.f32, ()], 
     r[:] = I.scan(x[:], axis=0, identity=0.0, combine=I.add, reverse=True)
 
 
+def atomics(dt):
+    @intent.kernel
+    def atomics(ids: I.In[I.i32, ("N",)], x: I.In[dt, ("N",)], sums: I.InOut[dt, ("K",)], peaks: I.InOut[dt, ("K",)],
+                flags: I.InOut[I.u8, ("K",)], claims: I.InOut[I.i32, (1,)]):
+        for i in I.parallel(I.domain(0, ids.shape[0])):
+            I.atomic.add(sums[ids[i]], x[i], order="relaxed")
+            I.atomic.max(peaks[ids[i]], x[i], order="acq_rel")
+            r = I.atomic.compare_exchange(flags, index=(ids[i],), expected=I.cast(0, I.u8), desired=I.cast(1, I.u8), order="acq_rel")
+            I.atomic.add(claims[0], I.cast(r.success, I.i32), order="relaxed")
+    return atomics
+
+
+@intent.kernel
+def combined(ids: I.In[I.i32, ("N",)], x: I.In[I.f32, ("N",)], sums: I.InOut[I.f32, ("K",)], counts: I.Out[I.i32, (8,)]):
+    I.scatter_reduce(sums, index=ids[:], value=x[:], combine=I.add)
+    counts[:] = I.histogram(ids[:], bins=8, count_dtype=I.i32)
+
+
 def _rows(rng, m, n, dt="f32"):
     return normal(rng, (m, n), dt)
 
@@ -151,6 +169,15 @@ CASES = {
     "jacobi": (jacobi, [(9, 11)],
                lambda rng, m, n: [_rows(rng, m, n), np.float32(1e-2), np.int32(20), out((m, n), "f32"), out((1,), "i32")]),
 }
+
+
+CASES |= {f"atomics_{dt}": (
+    atomics(dt), [(2000, 8), (77, 5), (0, 3)],             # whole numbers: sums have the same bits in any order
+    lambda rng, n, k, dt=dt: [integers(rng, n, "i32", 0, k), integers(rng, n, "i32", 0, 4).astype(numpy_dtype(dt)),
+                              np.zeros(k, numpy_dtype(dt)), np.zeros(k, numpy_dtype(dt)), np.zeros(k, np.uint8), np.zeros(1, np.int32)])
+          for dt in (I.i32, I.u8, I.i16, I.i64, I.f32, I.f16)}
+CASES["combined"] = (combined, [(2000, 8), (77, 5), (0, 3)],
+                     lambda rng, n, k: [integers(rng, n, "i32", 0, k), normal(rng, n), normal(rng, k), out(8, "i32")])
 
 
 def run(artifact, args, layout="contiguous") -> list[np.ndarray]:

@@ -13,13 +13,17 @@ class Dialect:
     """What a target's code generator can be trusted with; the emitter expands the rest.
 
     ``half``: conversions between ``float`` and ``half`` are native. ``freeze``: the instruction exists. ``memory_none``: so does
-    the attribute. ``constant_space``: the address space of constant tables.
+    the attribute. ``constant_space``: the address space of constant tables. ``scope``: text of the scope of atomic operations.
+    ``atomic_bytes``: the smallest element that they change; ``atomic_access``: loads and stores can be atomic.
     """
     name: str = "cpu"
     half: bool = True
     freeze: bool = True
     memory_none: bool = True
     constant_space: int = 0
+    scope: str = ""
+    atomic_bytes: int = 1
+    atomic_access: bool = True
 
 
 class Module:

@@ -7,7 +7,7 @@ that has the phase for itself is done together, one inside other loops by the wo
 from __future__ import annotations
 
 from ...errors import UnsupportedError
-from ...task.program import Axis, Contract, For, If, Loop, Phase, Reduce, Scan, Stage, Store
+from ...task.program import Axis, Contract, For, If, Loop, Phase, Reduce, Scan, Stage, Store, Update
 from ..llvm.memory import Pointer
 from ..llvm.values import Val
 from ..map_vector import contraction
@@ -18,11 +18,12 @@ from ..map_vector.env import ONE, ZERO
 from ..map_vector.expr import hoist, reads, value
 from ..map_vector.memory import store
 from ..map_vector.phases import groups as nests
-from ..map_vector.phases import perform
+from ..map_vector.phases import nest, perform
 from ..map_vector.plan import sink_roots, sink_targets, walk_phases
+from ..map_vector.updates import at_point
 from . import reductions, scans, scratch
 from .env import Env
-from .items import at_point
+from .items import point
 
 
 def emit(env: Env, stage: Stage, parts: list[scratch.Piece], space: int | None) -> None:
@@ -35,11 +36,11 @@ def emit(env: Env, stage: Stage, parts: list[scratch.Piece], space: int | None) 
     env.changing = _changing(env, stage)
     if space == env.machine.global_space:          # as many groups as have memory step through the grid
         with fn.loop(env.group.text, "%points", env.groups.text) as lp, env.scope():
-            with at_point(env, stage.tasks, Val("index", lp.index)):
+            with point(env, stage.tasks, Val("index", lp.index)):
                 run(env, stage.body)
                 env.barrier()
     else:
-        with at_point(env, stage.tasks, env.group):
+        with point(env, stage.tasks, env.group):
             run(env, stage.body)
     fn.ret()
 
@@ -124,8 +125,11 @@ def _phase(env: Env, ph: Phase) -> None:
     if not ph.loops:
         with env.scope():
             for s in ph.sinks:
-                assert isinstance(s, Store)                  # reductions need a loop
-                _once(env, s)
+                if isinstance(s, Update):
+                    _update_once(env, s)
+                else:
+                    assert isinstance(s, Store)              # whatever else needs a loop
+                    _once(env, s)
             if not all(is_scalar(env, t) for s in ph.sinks for t in sink_targets(s)):
                 return env.barrier()
             _settle(env, *(r for s in ph.sinks for r in sink_roots(s)))
@@ -150,9 +154,36 @@ def _once(env: Env, s: Store) -> None:
         env.barrier()
 
 
+def _update_once(env: Env, s: Update) -> None:
+    """An update by the task as a whole; what was found reaches every work-item through local memory."""
+    found = [t for t in ((s.old, 0), (s.success, 1)) if t[0] is not None]
+    if is_scalar(env, s.resource):
+        results = at_point(env, s)
+        for target, k in found:
+            put(env, target, s.coords, results[k])
+        return
+    with env.shared_scope():
+        dts = (env.storage[s.resource].resource.dt, "bool")
+        slots = [env.shared(dts[k], 1) for _, k in found]
+        env.barrier()                                        # all have read before the leader writes
+        with env.led():
+            results = at_point(env, s)
+            env.put_all(slots, ZERO, [results[k] for _, k in found])
+        env.barrier()
+        values = env.get_all([dts[k] for _, k in found], slots, ZERO)
+    for (target, _), x in zip(found, values):
+        put(env, target, s.coords, x)
+    env.barrier()
+
+
+def acts_alone(sink) -> bool:
+    """Whether the points of a phase must take turns at a sink: they may meet in an element, or have an order."""
+    return isinstance(sink, Update) and (sink.order is None or sink.ascending)
+
+
 def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     o = env.o
-    structured = next((s for s in sinks if not isinstance(s, Store)), None)
+    structured = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
     reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
     free = tuple(a for a in loops if a.name not in reduced)
     inner = [next(a for a in loops if a.name == r) for r in reduced]
@@ -174,7 +205,10 @@ def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
                 contraction.contract(env, structured, inner, perform)
 
     def full():
-        if free:
+        if any(map(acts_alone, sinks)):
+            with env.led():
+                nest(env, list(free), None, roots, written, leaf)
+        elif free:
             spread(env, free, roots, written, leaf)
         elif isinstance(structured, Reduce):
             reductions.reduce(env, inner[0], sinks, perform, put)
@@ -219,5 +253,5 @@ def spread(env: Env, axes: tuple[Axis, ...], roots, written, leaf) -> None:
     with env.fn.if_(o.gt(total, ZERO).text), env.scope():
         hoist(env, roots, written)
         with env.fn.loop(env.item.text, total.text, env.size) as lp, env.scope():
-            with at_point(env, axes, Val("index", lp.index)):
+            with point(env, axes, Val("index", lp.index)):
                 leaf()

@@ -33,29 +33,29 @@ def emit(env: Env, stage: Stage, far: list[scratch.Piece]) -> None:
         scratch.bind_arena(env, far, Pointer("%arena", env.machine.global_space), mine)
     if far:
         with fn.loop(mine.text, "%points", o.mul(env.groups, index(env.size)).text) as lp, env.scope():
-            _point(env, stage, Val("index", lp.index))
+            _run(env, stage, Val("index", lp.index))
     else:
         with fn.if_(o.lt(mine, Val("index", "%points")).text), env.scope():
-            _point(env, stage, mine)
+            _run(env, stage, mine)
     fn.ret()
 
 
-def _point(env: Env, stage: Stage, point: Val) -> None:
-    with at_point(env, stage.tasks, point):
+def _run(env: Env, stage: Stage, number: Val) -> None:
+    with point(env, stage.tasks, number):
         control.run(env, stage.body)
 
 
 @contextmanager
-def at_point(env: Env, axes: tuple[Axis, ...], point: Val):
-    """Axes bound to the coordinates of a point of their row-major grid, and a scope."""
+def point(env: Env, axes: tuple[Axis, ...], number: Val):
+    """Axes bound to the coordinates of a point of their row-major grid, given its number, and a scope."""
     o, places = env.o, {}
     for axis in reversed(axes[1:]):
         n = env.extent(axis.extent)
-        above = Val("index", env.fn.ins(f"udiv i64 {point.text}, {n.text}"))
-        places[axis.name] = o.sub(point, o.mul(above, n))
-        point = above
+        above = Val("index", env.fn.ins(f"udiv i64 {number.text}, {n.text}"))
+        places[axis.name] = o.sub(number, o.mul(above, n))
+        number = above
     if axes:
-        places[axes[0].name] = point
+        places[axes[0].name] = number
     with ExitStack() as stack:
         for axis in axes:
             stack.enter_context(env.bound(axis.name, places[axis.name]))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import UnsupportedError
 from ...kir.types import Extent
-from ...task.program import Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage
+from ...task.program import Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Update
 from ..llvm.text import Module
 from ..llvm.values import BYTES
 from ..map_vector import control
@@ -137,10 +137,9 @@ class _Host:
     def _stage(self, s: Stage) -> dict:
         plan = plan_lanes(self.program, s)
         phases = list(walk_phases(s.body))
-        single = any(isinstance(k, Contract) and {a.name for a in ph.loops} <= set(k.axes) for ph in phases for k in ph.sinks)
         roots = _all_nodes(s)
         uses = self._uses(roots, [t for ph in phases for k in ph.sinks for t in sink_targets(k)])
-        if plan.lanes is not None or single:
+        if plan.lanes is not None or any(map(_needs_item, phases)):
             return self._by_items(replace(s, tasks=plan.order), uses)
         return self._by_groups(s, uses)
 
@@ -175,6 +174,13 @@ class _Host:
                 "arena": [[BYTES[p.resource.dt], [self.extent(e) for e in p.shape]] for p in parts], "local": local, "instead": None}
 
 
+def _needs_item(ph: Phase) -> bool:
+    """Whether a group would have nothing to share: a contraction of one element, or updates in turn among structured sinks."""
+    structured = [k for k in ph.sinks if isinstance(k, (Reduce, Scan, Contract))]
+    single = any(isinstance(k, Contract) and {a.name for a in ph.loops} <= set(k.axes) for k in structured)
+    return single or bool(structured) and any(map(groups.acts_alone, ph.sinks))
+
+
 def _all_nodes(s: Stage) -> list[Node]:
     """Every expression of a stage, those of its control flow included."""
     roots: list[Node] = []
@@ -184,7 +190,7 @@ def _all_nodes(s: Stage) -> list[Node]:
             match x:
                 case Phase():
                     roots.extend(r for k in x.sinks for r in sink_roots(k))
-                    roots.extend(r for k in x.sinks if isinstance(k, (Reduce, Scan)) and k.combine for r in k.combine.results)
+                    roots.extend(r for k in x.sinks if isinstance(k, (Reduce, Scan, Update)) and k.combine for r in k.combine.results)
                 case For():
                     roots.extend((x.begin, x.step))
                     visit(x.body)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...kir.ops import CHUNK, LANES
-from ...task.program import Axis, Reduce, Store
+from ...task.program import Axis, Reduce
 from ..llvm.values import Val
 from ..map_vector import reductions
 from ..map_vector.env import ONE, ZERO, index
@@ -142,10 +142,10 @@ def _visit(env: Env, axis: Axis, i: Val, sinks, parts, at: Val, perform) -> None
     """One element, met by one work-item. ``at`` is zero at the first of its chain."""
     with env.bound(axis.name, i):
         for s in sinks:
-            if isinstance(s, Store):
-                perform(env, s)
-            else:
+            if isinstance(s, Reduce):
                 reductions.feed(env, parts[id(s)].acc, at, i)
+            else:
+                perform(env, s)
 
 
 def _fold(env: Env, parts, width: int, lanes, count: Val) -> None:

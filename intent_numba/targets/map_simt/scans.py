@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...kir.ops import CHUNK, LANES
-from ...task.program import Axis, Scan, Store
+from ...task.program import Axis, Scan
 from ..llvm.values import Val
 from ..map_vector.env import ONE, ZERO, index
 from ..map_vector.expr import value
@@ -48,10 +48,10 @@ def scan(env: Env, axis: Axis, sinks, perform) -> None:
             with _each(env, count) as k:
                 with env.bound(axis.name, _place(env, reverse, n, o.add(start, k))):
                     for s in sinks:
-                        if isinstance(s, Store):
-                            perform(env, s)
-                        else:
+                        if isinstance(s, Scan):
                             env.put_all(states[id(s)].near, k, [value(env, v) for v in s.values])
+                        else:
+                            perform(env, s)
             env.barrier()
             for step in (1, 2, 4, 8, 16):
                 with _each(env, count) as k:

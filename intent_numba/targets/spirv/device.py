@@ -1,8 +1,8 @@
 """SPIR-V as a SIMT machine, in the words of OpenCL: builtins by their mangled names, address spaces, and what LLVM's backend must not see.
 
-The backend has no 128-bit or odd integers and no vectors but of 2, 3, 4, 8 and 16 elements; it loses NaN in ``llvm.minimum`` and gives
-+1 for ``sitofp i1``. The emitter writes none of these: a work-item computes scalars, extrema are compares and selects, a bool becomes a
-number by a select.
+The backend has no 128-bit or odd integers and no vectors but of 2, 3, 4, 8 and 16 elements; it loses NaN in ``llvm.minimum``, gives +1 for
+``sitofp i1``, and makes an atomic load or store a plain one. The emitter writes none of these: a work-item computes scalars, extrema
+are compares and selects, a bool becomes a number by a select.
 """
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..map_simt.machine import Builtin, Machine
 
 TRIPLE = "spirv64-unknown-unknown"
 
-DIALECT = Dialect("spirv", half=False, freeze=True, memory_none=False, constant_space=2)
+DIALECT = Dialect("spirv", half=False, freeze=True, memory_none=False, constant_space=2, scope=' syncscope("device")', atomic_bytes=4,
+                  atomic_access=False)
 
 LOCAL_AND_GLOBAL = 3
 """Flags of OpenCL's barrier: CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE."""
