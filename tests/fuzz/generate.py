@@ -96,7 +96,8 @@ class Tensors:
     def step(self):
         kinds = [self.unary, self.binary, self.binary, self.binary, self.compare, self.select, self.cast, self.reduce, self.reduce,
                  self.scan, self.shape,
-                 self.shape, self.gather, self.product, self.generic, self.update, self.loop, self.branch]
+                 self.shape, self.gather, self.product, self.generic, self.update, self.update, self.loop, self.loop,
+                 self.branch, self.reverse, self.buffer]
         self.pick(kinds)()
 
     def unary(self):
@@ -252,6 +253,34 @@ class Tensors:
             valid = f"({valid}) & (i{n} < I.cast({v.shape[1]}, I.i64))"
             self.let(f"I.gather({v.name}, index=(i{n}, i{n}), valid={valid}, fill={fill})", v.dt, k.shape)
 
+    def reverse(self):
+        """A tensor read backwards along one axis, by coordinates."""
+        v = self.find(lambda v: v.rank in (1, 2) and v.dt != "bool")
+        if v is not None:
+            axis = self.rnd.randrange(v.rank)
+            index = [":"] * v.rank
+            index[axis] = f"{v.shape[axis]} - 1 - I.indices(I.domain(0, {v.shape[axis]}))"
+            self.let(f"{v.name}[{', '.join(index)}]", v.dt, v.shape)
+
+    def buffer(self):
+        """A buffer that holds a tensor, changed by rows in order or as a whole, and read again."""
+        v = self.find(lambda v: v.rank in (1, 2) and v.dt not in ("bool", "f8e4m3fn", "f8e5m2") and "*" not in "".join(v.shape))
+        if v is None:
+            return
+        n = len(self.values)
+        index = ", ".join(":" * v.rank)
+        self.lines.append(f"b{n} = I.buffer(({', '.join(v.shape)},), I.{v.dt}, init={v.name})")
+        w = self.find(lambda w: w.dt == v.dt and w.shape == v.shape)
+        step = self.pick(["whole", "rows", "twice"])
+        if step == "rows":
+            row = ", ".join(["k", *[":"] * (v.rank - 1)])
+            other = self.pick([row, row.replace("k", f"{v.shape[0]} - 1 - k")])
+            self.lines += [f"for k in range({v.shape[0]}):", f"    b{n}[{row}] = b{n}[{other}] + {w.name}[{row}]"]
+        else:
+            self.let(f"b{n}[{index}]", v.dt, v.shape)
+            self.lines.append(f"b{n}[{index}] = {w.name} + b{n}[{index}]")
+        self.let(f"b{n}[{index}]", v.dt, v.shape)
+
     def product(self):
         a = self.find(lambda v: v.rank == 2 and v.dt != "bool" and not v.dt.startswith("f8"))
         b = a and self.find(lambda v: v.rank == 2 and v.dt == a.dt)
@@ -263,7 +292,15 @@ class Tensors:
             k2, n = b.shape[::-1] if tb else b.shape
             if k == k2:
                 self.let(f"I.matmul({a.name}, {b.name}, acc_dtype=I.{acc}, transpose_lhs={ta}, transpose_rhs={tb})", acc, (m, n))
-                return
+                break
+        v = self.find(lambda v: v.dt == a.dt and v.rank == 1)
+        if v is not None and v.shape[0] in a.shape:
+            flip = v.shape[0] != a.shape[1]
+            self.let(f"I.matvec({a.name}, {v.name}, acc_dtype=I.{acc}, transpose={flip})", acc, (a.shape[1 if flip else 0],))
+            if self.rnd.random() < 0.3:
+                self.let(f"I.dot({v.name}, {v.name}, acc_dtype=I.{acc}) + I.zeros((1,), I.{acc})", acc, ("1",))
+            if self.rnd.random() < 0.3:
+                self.let(f"I.outer({v.name}, {v.name})", v.dt, (v.shape[0], v.shape[0]))
 
     def generic(self):
         v = self.find(lambda v: v.rank and v.dt in ("f32", "i32", "f64", "u8", "i64", "f16"))
@@ -287,9 +324,15 @@ class Tensors:
             return
         _, name, dt, shape = self.pick(views)
         v = self.find(lambda v: v.dt == dt and broadcast(v.shape, shape or None) == (shape or None))
+        if shape and self.rnd.random() < 0.3:
+            back = f"{shape[0]} - 1 - I.indices(I.domain(0, {shape[0]}))"
+            v = self.let(f"{name}[{', '.join([back, *[':'] * (len(shape) - 1)])}]", dt, shape)
         if v is not None:
             index = ", ".join(":" * len(shape)) or "()"
-            self.lines.append(f"{name}[{index}] = {v.name}")
+            if len(shape) == 1 and v.shape == shape and self.rnd.random() < 0.3:
+                self.lines.append(f"I.scatter_unique({name}, index=({shape[0]} - 1 - I.indices(I.domain(0, {shape[0]})),), value={v.name})")
+            else:
+                self.lines.append(f"{name}[{index}] = {v.name}")
             self.let(f"{name}[{index}]", dt, shape or None)
 
     def loop(self):
@@ -300,6 +343,14 @@ class Tensors:
         n = len(self.values)
         acc = f"v{n}"
         half = " * 0.5" if is_float(v.dt) else " ^ 5"
+        if self.rnd.random() < 0.4:
+            text = [f"{acc} = {v.name}", f"n{n} = I.cast(0, I.i64)", f"while n{n} < 4:", f"    {acc} = {acc}{half}", f"    n{n} = n{n} + 1"]
+            s = self.find(lambda s: s.dt == "bool" and s.shape is None)
+            if s is not None:
+                text += [f"    if {s.name}:", "        break"]
+            self.lines += [*text, f"    {acc} = {acc} + {v.name}"]
+            self.values.append(Value(acc, v.dt, v.shape))
+            return
         self.lines += [f"{acc} = I.zeros(({v.shape[1]},), I.{v.dt})", f"for k{n} in range({v.shape[0]}):",
                        f"    {acc} = {self.pick([f'({acc}{half}) + {v.name}[k{n}, :]', f'I.maximum({acc}, {v.name}[k{n}, :]){half}'])}"]
         self.values.append(Value(acc, v.dt, (v.shape[1],)))
@@ -388,6 +439,27 @@ class Rows(Tensors):
 
     def body(self):
         return ["M, N = a0.shape", "for r in I.parallel(I.domain(0, M)):", *("    " + line for line in self.lines)]
+
+
+class Ordered(Rows):
+    """The rows in order: a row may read what the row before it stored, and a tensor is carried from row to row."""
+
+    def inputs(self):
+        super().inputs()
+        dt = self.parameters[0][2]
+        self.carry = Value("acc", dt, ("N",))
+        if not dt.startswith("f8"):
+            self.values.append(self.carry)
+        for access, name, dt, shape in self.parameters:
+            if access == "inout" and shape == ("M", "N"):
+                fill = "0.5" if is_float(dt) else "False" if dt == "bool" else "7"
+                self.let(f"I.gather({name}, index=(r - 1, I.indices(I.domain(0, N))), valid=r > 0, fill={fill})", dt, ("N",))
+
+    def body(self):
+        inner = ["M, N = a0.shape", f"acc = I.zeros((N,), I.{self.carry.dt})", "for r in I.domain(0, M):",
+                 *("    " + line for line in self.lines)]
+        last = [v for v in self.values if v.dt == self.carry.dt and v.shape == ("N",) and v is not self.carry]
+        return [*inner, f"    acc = {last[-1].name}"]
 
 
 def parameter(access, dt, shape) -> str:

@@ -15,7 +15,7 @@ from tests.support import BACKEND, assert_same_bits, execute, integers, interpre
 from tests.support.arrays import LAYOUTS
 from tests.support.compare import is_float
 
-from .generate import Rows, Scalars, Tensors, TypedScalars
+from .generate import Ordered, Rows, Scalars, Tensors, TypedScalars
 from .settings import fuzz
 
 EXTENTS = (0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 40, 64, 65, 100)
@@ -86,16 +86,16 @@ def tensor_program(kind, rnd, steps, data_seed):
             raise
 
 
-@pytest.mark.parametrize("kind", [Tensors, Rows])
-@fuzz(0.1)
+@pytest.mark.parametrize("kind", [Tensors, Rows, Ordered])
+@fuzz(0.08)
 @given(st.randoms(use_true_random=False), st.integers(1, 14), st.integers(0, 2 ** 32 - 1))
 def test_tensor_programs(kind, rnd, steps, data_seed):
     tensor_program(kind, rnd, steps, data_seed)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", [Tensors, Rows])
-@fuzz(0.1, factor=50)
+@pytest.mark.parametrize("kind", [Tensors, Rows, Ordered])
+@fuzz(0.08, factor=50)
 @given(st.randoms(use_true_random=False), st.integers(1, 25), st.integers(0, 2 ** 32 - 1))
 def test_many_tensor_programs(kind, rnd, steps, data_seed):
     tensor_program(kind, rnd, steps, data_seed)

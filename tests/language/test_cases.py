@@ -12,7 +12,12 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
-from tests.support import BACKEND, check, execute, interpret, kir_of, numpy_dtype, out
+from intent_numba import reference
+from intent_numba.frontend import build_kernel
+from intent_numba.frontend.segments import segmentation
+from intent_numba.kir.ir import walk
+from tests.support import BACKEND, check, execute, interpret, kir_of, numpy_dtype, out, poison
+from tests.support.arrays import Out
 
 NOT_COVERED = {
     "1 (checked)": "policy checked",
@@ -20,9 +25,7 @@ NOT_COVERED = {
     "4 (InvalidInput)": "checks=True",
     "5 (checks)": "checks=True",
     "6 (checks)": "checks=True",
-    "11 (quantize)": "quantized operations",
     "18 (checks)": "checks=True",
-    "21": "random and atomics",
 }
 
 
@@ -520,8 +523,6 @@ def copy_in_order(a: I.In[I.i32, ("N",)], b: I.Out[I.i32, ("N",)]):
 
 def on_overlap(kernel, first, second):
     """The contents of a base after a call on two overlapping parts of it, by both roads."""
-    from intent_numba import reference
-
     results = []
     for road in ("reference", "compiled") if BACKEND != "reference" else ("reference",):
         base = np.arange(6, dtype=np.int32)
@@ -708,6 +709,93 @@ def approximate_misuse(kind):
 @pytest.mark.parametrize("kind", ["flush without approximate", "flush on tanh", "f16", "runtime flag"])
 def test_20_approximate_misuse(kind):
     refused(approximate_misuse(kind))
+
+
+# ---- 16: region folds
+
+@intent.fn
+def coordinate_total(c):
+    return I.reduce.sum(I.cast(c, I.i64), axis=0)
+
+
+@intent.kernel
+def fold_coordinates(n: I.index, begin: I.index, end: I.index, y: I.Out[I.i64, ()]):
+    columns = I.domain(0, n)
+    y[()] = I.region_fold(source=I.indices(columns[begin:end]), axis=0, summarize=coordinate_total, combine=I.add,
+                          identity=I.cast(0, I.i64))
+
+
+@intent.fn
+def slice_maximum(scores, valid):
+    return I.record(any=I.reduce.any(valid, axis=0), top=I.reduce.max(I.select(valid, scores, -I.inf), axis=0))
+
+
+@intent.fn
+def merge_maxima(a, b):
+    return I.record(any=a.any | b.any, top=I.maximum(a.top, b.top))
+
+
+@intent.kernel
+def running_maximum(scores: I.In[I.f32, ("N",)], valid: I.In[I.bool, ("N",)], some: I.Out[I.bool, ()], top: I.Out[I.f32, ()]):
+    result = I.region_fold(source=(scores[:], valid[:]), axis=0, summarize=slice_maximum, combine=merge_maxima,
+                           identity=I.record(any=False, top=-I.inf))
+    some[()] = result.any
+    top[()] = result.top
+
+
+def under(extent, kernel, args):
+    """The reference's results when region operations cut their source into slices of another extent."""
+    with segmentation(extent):
+        kir = build_kernel(kernel.pyfunc, {})
+    own = [poison(a.shape, a.dtype) if isinstance(a, Out) else a for a in args]
+    reference.run(kir, own)
+    return own
+
+
+@pytest.mark.parametrize("extent", [1, 3, 64, "whole"])
+def test_16_folds_do_not_show_their_slices(extent):
+    args = [20, 3, 9, out((), "i64")]
+    assert check(fold_coordinates, args)[0] == under(extent, fold_coordinates, args)[-1] == 33
+    scores = array([-np.inf] * 70, "f32")
+    for valid, some, top in ((np.zeros(70, bool), False, -np.inf), (np.arange(70) > 60, True, -np.inf)):
+        args = [scores, valid, out((), "bool"), out((), "f32")]
+        for got in (check(running_maximum, args), under(extent, running_maximum, args)[2:]):
+            assert got[0] == some and got[1] == top
+
+
+# ---- 21: random bits and atomics
+
+@intent.kernel
+def random_bits(counter: I.In[I.u64, ("N",)], y: I.Out[I.u32, ("N",)], u: I.Out[I.f32, ("N",)]):
+    seed = I.cast(0x123456789ABCDEF0, I.u64)
+    for i in I.parallel(I.domain(0, counter.shape[0])):
+        y[i] = I.random.bits(seed, counter[i])
+        u[i] = I.random.uniform(seed, counter[i])
+
+
+def test_21_random_bits():
+    y, u = check(random_bits, [np.array([5, 2 ** 34 + 7, 2 ** 64 - 1], np.uint64), out(3, "u32"), out(3, "f32")])
+    assert y.tolist() == [0x609CF517, 0xF9F9ADEB, 0xD98A803B]
+    assert u.tolist() == [(v >> 8) * 2.0 ** -24 for v in y.tolist()]
+
+
+@intent.kernel
+def count_elements(e: I.In[I.i32, ("N",)], counts: I.InOut[I.i32, ("K",)]):
+    for i in I.parallel(I.domain(0, e.shape[0])):
+        I.atomic.add(counts[e[i]], 1, order="relaxed")
+
+
+@intent.kernel
+def load_that_releases(counts: I.InOut[I.i32, ("K",)], y: I.Out[I.i32, ()]):
+    y[()] = I.atomic.load(counts[0], order="release")
+
+
+def test_21_atomics():
+    (counts,) = check(count_elements, [array([0, 0, 1], "i32"), np.zeros(2, np.int32)])
+    assert counts.tolist() == [2, 1]
+    reads = [op for op in walk(kir_of(count_elements).body) if op.kind == "read" and op.args[0].name == "counts"]
+    assert not reads, "the element expression of an atomic is an address, not a read"
+    refused(load_that_releases)
 
 
 # ---- 22: views that only look contiguous
