@@ -11,21 +11,22 @@ from numba.core import ir
 from ..errors import LanguageError, UnsupportedError
 from ..kir import Value
 from ..language.operation import Operation
+from ..typing.active import ACTIVE
 from ..typing.binding import Default, bind
 from ..typing.context import HelperT, Literal, NjitT, OperationT, OperatorT
-from ..typing.operations import BINARY, INPLACE, SYMBOL, UNARY
+from ..typing.operations import BINARY, BUILTINS, INPLACE, SYMBOL, UNARY
 from ..typing.types import Lit as LitT
-from ..typing.types import NamedFloat, Record, dtype_of, is_tuple
+from ..typing.types import NamedFloat, Record, Scalar, Tensor, dtype_of, is_tuple
 from . import (build_atomics, build_index, build_pointwise, build_quantized, build_random, build_region, build_scaled, build_sparse,
                build_structured)
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
-from .build_pointwise import elementwise, power
+from .build_pointwise import conversion, elementwise, power, same_dtype
 from .bytecode import kir_loc
 from .emitter import Emitter
 from .products import is_static, static
 from .structure import RETURN, names_read, structure
-from .values import Lit, Product, RaggedValue, Rec, SliceValue
+from .values import Idx, Lit, Product, RaggedValue, Rec, SliceValue
 
 BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD,
          **build_atomics.BUILD, **build_scaled.BUILD, **build_sparse.BUILD, **build_quantized.BUILD}
@@ -50,6 +51,15 @@ class FunctionBuilder(ControlBuilder):
     def returned(self, name: str):
         value = self.env[name]
         return self.plain_value(value)
+
+    def settled(self, name: str, value):
+        """A value as the name holds it: where locals have one dtype, converted to it."""
+        t = self.types[name] if self.e.policy.joins else None
+        if not isinstance(t, (Scalar, Tensor)) or not isinstance(value, (Lit, Idx, Value, Product)):
+            return value
+        if isinstance(value, Lit) or self.e.dtype(value) not in (t.dt, None):
+            return conversion(self.e, "cast", value, t.dt) if not isinstance(value, Lit) else self.e.value(value, t.dt)
+        return value
 
     def plain_value(self, value):
         """A value without a pending product: what a name, a tuple or a return holds."""
@@ -95,7 +105,7 @@ class FunctionBuilder(ControlBuilder):
                 value = self.expression(s.value, self.types[s.target.name])
                 if isinstance(value, Product) and not s.target.name.startswith("$"):
                     value = self.e.product(value)
-                self.env[s.target.name] = value
+                self.env[s.target.name] = self.settled(s.target.name, value)
             case ir.SetItem():
                 setitem(self.e, self.env[s.target.name], self.env[s.index.name], self.env[s.value.name])
             case ir.Del() | ir.PopBlock():
@@ -154,7 +164,7 @@ class FunctionBuilder(ControlBuilder):
         """A condition as Lit or a KIR bool scalar."""
         if isinstance(x, Lit):
             return Lit(bool(x.value))
-        return self.e.value(x)
+        return self.e.value(x, "bool") if self.e.policy.promotes else self.e.value(x)
 
     def binary(self, fn, a, b):
         kind = BINARY.get(fn)
@@ -166,7 +176,7 @@ class FunctionBuilder(ControlBuilder):
 
     def unary(self, fn, a):
         if fn is operator.not_:
-            return elementwise(self.e, "not", (a,))
+            return same_dtype(self.e, "not", (self.truth_value(a),))
         if UNARY[fn] == "pos":
             return self.plain_value(a)
         return elementwise(self.e, UNARY[fn], (self.plain_value(a),))
@@ -225,7 +235,18 @@ class FunctionBuilder(ControlBuilder):
             return static(t)
         if fn in INPLACE or fn in BINARY:
             return self.binary(INPLACE.get(fn, fn), *values)
+        if fn in BUILTINS:
+            return self.python_function(fn, values)
         return self.unary(fn, *values)
+
+    def python_function(self, fn, values):
+        name, operation, arity, _ = BUILTINS[fn]
+        if arity is not None:
+            return elementwise(self.e, operation, values, name)
+        result = values[0]
+        for value in values[1:]:
+            result = elementwise(self.e, operation, (result, value), name)
+        return result
 
     def helper(self, helper, values, kinds, kws):
         """Inline a helper: parameters are bound as Python does, the body is built here."""
@@ -282,7 +303,7 @@ def _signature(helper):
 def constant(value):
     """The front value of an ``ir.Const``."""
     if type(value) is Literal:
-        named = value.named and isinstance(value.value, float)
+        named = value.named and isinstance(value.value, float) and not ACTIVE.policy.weak_floats
         return Lit(value.value, "f64" if named else None)
     return front(value)
 

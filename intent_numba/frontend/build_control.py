@@ -58,7 +58,7 @@ class Frame:
 
 
 class ControlBuilder:
-    """The control half of ``FunctionBuilder``; needs e, env, types, return_type, statement(), truth_value()."""
+    """The control half of ``FunctionBuilder``; needs e, env, types, return_type, statement(), settled(), truth_value()."""
 
     # --- straight code ----------------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ class ControlBuilder:
         for i, node in enumerate(nodes):
             match node:
                 case Copies():
-                    self.env.update({t: self.env[v] for t, v in node.pairs if v in self.env})
+                    self.env.update({t: self.settled(t, self.env[v]) for t, v in node.pairs if v in self.env})
                 case Goto():
                     return self.leave(node.label, {t: self.env.get(v, UNDEFINED) for t, v in node.pairs})
                 case Return():
@@ -98,7 +98,7 @@ class ControlBuilder:
         return self.branch(self.condition(node.cond), lambda: self.run(node.then), lambda: self.run(node.orelse))
 
     def bind(self, payload: dict) -> None:
-        self.env.update({k: v for k, v in payload.items() if not isinstance(k, tuple) and v is not UNDEFINED})
+        self.env.update({k: self.settled(k, v) for k, v in payload.items() if not isinstance(k, tuple) and v is not UNDEFINED})
 
     def _arrive_or_pass(self, out: Outcome, label, rest: list) -> Outcome:
         """Some paths lead to ``label`` (whose code is ``rest``), others further out."""

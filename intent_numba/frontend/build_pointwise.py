@@ -4,6 +4,7 @@ from __future__ import annotations
 from ..kir import Scalar, Tensor
 from ..typing.operations import KIND_OF
 from ..typing.policy import DOMAINS, default_dtype, literal_problem
+from . import build_planned
 from .emitter import Emitter
 from .shapes import broadcast_shapes, is_tensor, place, shape_of
 from .values import Idx, Lit, Product
@@ -23,6 +24,13 @@ def operand_dtype(e: Emitter, args) -> str:
 
 def elementwise(e: Emitter, kind: str, args, what: str = "", **attrs):
     """An elementwise operation on front values; gives a KIR value, an index polynomial or a product that may be fused."""
+    if e.policy.promotes:
+        return build_planned.elementwise(e, kind, args, what, **attrs)
+    return same_dtype(e, kind, args, what, **attrs)
+
+
+def same_dtype(e: Emitter, kind: str, args, what: str = "", **attrs):
+    """The operation on operands of one dtype; literals take it."""
     dt = operand_dtype(e, args)
     tensor = any(map(is_tensor, args))
     if dt == "index" and not tensor and kind in INDEX_POLYNOMIAL:
@@ -52,7 +60,7 @@ def _fma(e: Emitter, kind: str, args, dt: str, shape, tensor: bool):
     result = _type(dt, shape, tensor)
 
     def product(v):
-        return isinstance(v, Product) and v.value is None and v.type == result and e.b.kernel.policy == "strict"
+        return isinstance(v, Product) and v.value is None and v.type == result and e.policy.contracts
     if product(y):
         a, b, c = y.a, y.b, place(e, x, dt, shape, tensor)
         if kind == "sub":
@@ -76,8 +84,14 @@ def named(name: str):
 
 def clamp(fb, result, value, low, high):
     """Both bounds take part in one dtype; the shape is that of all three."""
-    args = _unify(fb.e, (value, low, high), "I.clamp")
-    return elementwise(fb.e, "minimum", (elementwise(fb.e, "maximum", args[:2]), args[2]))
+    args = _operands(fb.e, "clamp", (value, low, high))
+    args = _unify(fb.e, args, "I.clamp")
+    return same_dtype(fb.e, "minimum", (same_dtype(fb.e, "maximum", args[:2]), args[2]))
+
+
+def _operands(e: Emitter, operation: str, args):
+    """Operands of an operation that is built from others, converted where the policy says so."""
+    return build_planned.operands(e, operation, args)[1] if e.policy.promotes else args
 
 
 def _unify(e: Emitter, args, what: str):
@@ -87,11 +101,12 @@ def _unify(e: Emitter, args, what: str):
 
 
 def relu(fb, result, value):
-    return elementwise(fb.e, "maximum", (value, Lit(0)))
+    (value,) = _operands(fb.e, "relu", (value,))
+    return same_dtype(fb.e, "maximum", (value, Lit(0)))
 
 
 def logical_not(fb, result, value):
-    return elementwise(fb.e, "not", (value,))
+    return same_dtype(fb.e, "not", _operands(fb.e, "logical_not", (value,)))
 
 
 def options(**names):
@@ -156,6 +171,8 @@ def conversion(e: Emitter, kind: str, value, dt: str):
 
 def power(e: Emitter, a, b):
     """``**``: power on integers, pow on floats (decision 14)."""
+    if e.policy.promotes:
+        return build_planned.elementwise(e, "pow", (a, b), "**")
     return elementwise(e, "pow" if operand_dtype(e, (a, b)) in DOMAINS["f"] else "power", (a, b), "**")
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..kir import Scalar, Tensor, Value
-from .build_pointwise import conversion, elementwise
+from .build_pointwise import conversion, same_dtype
 from .emitter import Emitter
 from .shapes import broadcast_shapes, is_tensor, place, shape_of
 from .values import Lit
@@ -23,8 +23,8 @@ def bits(fb, result, seed, counter):
 def uniform(fb, result, seed, counter, dtype):
     """f32(bits >> 8) * 2**-24."""
     e = fb.e
-    upper = elementwise(e, "shr", (random_bits(e, seed, counter, "I.random.uniform"), Lit(8)))
-    return e.value(elementwise(e, "mul", (conversion(e, "cast", upper, "f32"), Lit(2.0 ** -24))))
+    upper = same_dtype(e, "shr", (random_bits(e, seed, counter, "I.random.uniform"), Lit(8)))
+    return e.value(same_dtype(e, "mul", (conversion(e, "cast", upper, "f32"), Lit(2.0 ** -24))))
 
 
 BUILD = {"random.bits": bits, "random.uniform": uniform}

@@ -7,7 +7,8 @@ from __future__ import annotations
 from ..errors import diagnostic
 from ..kir import Builder, Extent, Op, Region, Scalar, Tensor, Value
 from ..kir.types import INTEGERS
-from ..typing.policy import default_dtype, literal_value
+from ..typing.active import materialized
+from ..typing.policy import FLOATS, default_dtype, int_range, literal_value, policy_named
 from .values import Idx, Lit, Negated, Product
 
 MAX_TERMS = 24
@@ -25,6 +26,7 @@ class Scope:
 class Emitter:
     def __init__(self, name: str, params, policy: str):
         self.b = Builder(name, params, policy)
+        self.policy = policy_named(policy)
         self.scopes = [Scope()]
         self.extents: dict = {}                 # index scalar -> Extent
         self.symbols: dict = {}                 # "%name" -> index scalar
@@ -85,7 +87,7 @@ class Emitter:
         """A KIR value of dtype ``dt`` (its own when None). Literals instantiate; a weak integer serves as i64."""
         match x:
             case Lit():
-                return self.const(x.value, dt or x.dt or default_dtype(x.value))
+                return self.literal(x, dt)
             case Idx():
                 x = self._extent_value(x.extent)
             case Product():
@@ -93,9 +95,22 @@ class Emitter:
             case Negated():
                 x = self.negate(x.value)
         if dt is not None and x.type.dt != dt:
-            assert {x.type.dt, dt} == {"index", "i64"}, (x.type, dt)
+            assert self.policy.promotes or {x.type.dt, dt} == {"index", "i64"}, (x.type, dt)
             x = self.one("cast", (x,), _with_dtype(x.type, dt))
         return x
+
+    def literal(self, x: Lit, dt: str | None) -> Value:
+        """A literal as a constant. Where the policy converts, a bool may be a number and an integer wraps into its dtype."""
+        value = x.value
+        if not self.policy.promotes:
+            return self.const(value, dt or x.dt or default_dtype(value))
+        dt = dt or x.dt or materialized((value,))[0]
+        if dt == "bool":
+            value = bool(value)
+        elif dt not in FLOATS:
+            low, high = int_range(dt)
+            value = (int(value) - low) % (high - low + 1) + low
+        return self.const(value, dt)
 
     def product(self, p: Product) -> Value:
         if p.value is None:

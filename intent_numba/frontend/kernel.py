@@ -11,6 +11,7 @@ from ..errors import CompileError, IntentError, IntentTypeError, LanguageError, 
 from ..kir import Value, shape_of
 from ..language.annotations import ConstexprAnnotation, Enum, ViewAnnotation
 from ..language.signature import REQUIRED, function_loc, resolve_signature
+from ..typing.active import policy_in_force
 from ..typing.problems import Refusal
 from ..typing.types import EnumT, Lit, NoneT, Scalar, View, describe
 from .build import FunctionBuilder, front
@@ -25,14 +26,13 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
     Raises a ``CompileError`` for every illegal program; an unexpected failure inside is an ``UnsupportedError`` at the statement that
     was being compiled (set INTENT_DEBUG to see its cause).
     """
-    if policy != "strict":
-        raise UnsupportedError(diagnostic(function_loc(pyfunc), f"the policy {policy!r} is not supported by this compiler"))
     signature = resolve_signature(pyfunc)
     values = constexpr_values(pyfunc, signature, constexprs or {})
     shape_names = frozenset(s for p in signature.parameters if isinstance(p.annotation, ViewAnnotation)
                             for s in p.annotation.shape if isinstance(s, str))
     session, emitter = Session(policy, shape_names), None
-    with global_compiler_lock, target_extension.target_override("intent"):
+    dtypes = tuple(p.annotation.dtype.name for p in signature.runtime if isinstance(p.annotation, ViewAnnotation))
+    with global_compiler_lock, target_extension.target_override("intent"), policy_in_force(policy, dtypes):
         previous, TYPING.session = TYPING.session, session
         try:
             typed = session.specialize(pyfunc, tuple(_argument_type(p, values) for p in signature.parameters))

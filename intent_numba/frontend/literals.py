@@ -22,9 +22,8 @@ from ..language.structured import arg_reduce
 from ..typing.context import OPERATORS, Literal
 from .bytecode import fail
 
-BUILTIN_HINTS = {"abs": "use I.abs", "min": "use I.minimum or I.reduce.min", "max": "use I.maximum or I.reduce.max",
-                 "sum": "use I.reduce.sum", "any": "use I.reduce.any", "all": "use I.reduce.all", "int": "use I.cast(x, I.i32)",
-                 "float": "use I.cast(x, I.f32)", "pow": "use I.pow or I.power", "round": "use I.floor(x + 0.5) or I.cast",
+BUILTIN_HINTS = {"sum": "use I.reduce.sum", "any": "use I.reduce.any", "all": "use I.reduce.all", "int": "use I.cast(x, I.i32)",
+                 "float": "use I.cast(x, I.f32)", "round": "use I.floor(x + 0.5) or I.cast",
                  "divmod": "use // and %", "zip": "index with one domain", "print": "keep host work outside the kernel"}
 
 NUMBERS = (bool, int, float)

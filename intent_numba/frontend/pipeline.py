@@ -16,6 +16,7 @@ from ..language.annotations import ConstexprAnnotation, ViewAnnotation
 from ..language.dtypes import DType
 from ..language.signature import function_loc
 from ..typing.binding import Default, bind
+from ..typing.active import ACTIVE
 from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, IntentTypingContext, Mismatch, NjitT, OperationT, OperatorT)
 from ..typing.merge import settles
 from ..typing.operations import cast_hint, check_literal, operand_problem
@@ -27,6 +28,7 @@ from .constexpr import prune
 from .literals import report_statics, resolve_statics
 from .structure import is_phi, names_read
 
+from .locals import joined_locals
 TYPING = IntentTypingContext()
 TARGET = IntentTargetContext(TYPING)
 
@@ -86,7 +88,7 @@ class Session:
                 if getattr(t, "dt", None) != dtype.name or getattr(t, "rank", None) != len(shape):
                     refuse(f"{what}: {p.annotation!r} is expected, not {describe(t)}")
                 return t
-        if isinstance(t, Lit) and type(t.value) is float:
+        if isinstance(t, Lit) and type(t.value) is float and not ACTIVE.policy.weak_floats:
             return NamedFloat(t.value)
         return t
 
@@ -198,15 +200,45 @@ class _Constraints(typeinfer.ConstraintNetwork):
         for constraint in self.constraints:
             try:
                 constraint(inferer)
+    if ACTIVE.policy.joins:
+        typemap, return_type = _join_locals(func_ir, args, typemap, return_type)
             except nberrors.TypingError as e:
                 e.at, e.constraint = constraint.loc, constraint
                 found.append(e)
         return found
 
 
-def _infer_types(func_ir, args):
+MAX_JOIN_ROUNDS = 8
+
+
+def _join_locals(func_ir, args, typemap, return_type):
+    """Give each local the one dtype that all its assignments have together, and infer again until that changes nothing."""
+    declared: dict = {}
+    for _ in range(MAX_JOIN_ROUNDS):
+        wanted = joined_locals(func_ir, typemap)
+        if all(declared.get(name) == t for name, t in wanted.items()):
+            break
+        declared.update(wanted)
+        typemap, return_type = _infer_types(func_ir, args, declared)
+    return typemap, return_type
+
+
+class _Inferer(typeinfer.TypeInferer):
+    """Numba's inference, with types for some variables given beforehand."""
+    declared: dict = {}
+
+    def declare(self, declared: dict) -> None:
+        self.declared = declared
+        for name, t in declared.items():
+            self.add_type(name, t, loc=self.func_ir.loc)
+
+    def lock_type(self, var, tp, loc, literal_value=typeinfer.NOTSET):
+        super().lock_type(var, self.declared.get(var, tp), loc, literal_value)
+
+
+def _infer_types(func_ir, args, declared=None):
     warnings = nberrors.WarningsFixer(nberrors.NumbaWarning)
-    inferer = typeinfer.TypeInferer(TYPING, func_ir, warnings)
+    inferer = _Inferer(TYPING, func_ir, warnings)
     inferer.constraints = _Constraints()
     with TYPING.callstack.register(IntentTarget, inferer, func_ir.func_id, args), warnings:
         for index, (name, t) in enumerate(zip(func_ir.arg_names, args)):
@@ -224,6 +256,7 @@ def _infer_types(func_ir, args):
             loc = kir_loc(_last_return(func_ir))
             message = f"the returns of {func_ir.func_id.func_name} have no common schema: {e.message}"
             raise IntentTypeError(diagnostic(loc, message, e.hint)) from None
+            inferer.declare(declared or {})
         except nberrors.NumbaError as e:
             raise _report(func_ir, inferer, [e]) from None
     return typemap, return_type

@@ -19,7 +19,7 @@ from .binding import Facts
 from .interface import Interface
 from .options import CompileOptions
 
-SUPPORTED_POLICIES = ("strict",)
+SUPPORTED_POLICIES = ("strict", "range_preserving", "checked")
 
 
 @dataclass(eq=False)

@@ -21,6 +21,7 @@ from ..language.functions import Helper
 from ..language.operation import Operation
 from . import (operations, operations_atomics, operations_formats, operations_index, operations_random, operations_region,
                operations_structured)
+from .active import ACTIVE
 from .binding import Default, bind
 from .merge import explain, merge, settles
 from .policy import default_dtype
@@ -147,6 +148,8 @@ def _operators():
         yield fn, fn.__name__, lambda a, b, fn=fn: operations.identity_test(fn, a, b)
     yield operator.not_, "not", operations.python_not
     yield bool, "bool", _truth
+    for fn, (name, operation, arity, hint) in operations.BUILTINS.items():
+        yield fn, name, operations.builtin(name, operation, arity, hint)
     yield operator.matmul, "@", operations.no_operator("@", "write I.matmul(a, b, acc_dtype=I.f32)")
     yield operator.imatmul, "@=", operations.no_operator("@=", "write I.matmul(a, b, acc_dtype=I.f32)")
     yield operator.contains, "in", operations.no_operator("in", "compare explicitly")
@@ -214,7 +217,8 @@ class IntentTypingContext(BaseContext):
 
     def resolve_value_type(self, val):
         if type(val) is Literal:
-            return NamedFloat(val.value) if val.named and isinstance(val.value, float) else Lit(val.value)
+            named = val.named and isinstance(val.value, float) and not ACTIVE.policy.weak_floats
+            return NamedFloat(val.value) if named else Lit(val.value)
         if isinstance(val, Operation):
             found = self._operations.get(val)
             if found is None:

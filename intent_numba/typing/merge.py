@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from numba.core import types
 
+from .active import ACTIVE
+from .planned import join
 from .policy import literal_problem
-from .types import BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Weak, is_product, is_tuple, items_of, product_of
+from .types import BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Tensor, Weak, is_product, is_tuple, items_of, product_of
 
 
 def merge(a, b):
@@ -17,6 +19,8 @@ def merge(a, b):
         return a
     if is_product(a) and is_product(b):
         return _products(a, b)
+    if ACTIVE.policy.joins and all(isinstance(t, (Lit, Scalar, NamedFloat, Tensor)) for t in (a, b)):
+        return join(a, b)
     for x, y in ((a, b), (b, a)):
         if isinstance(x, MergedFloat):
             return _merged(x, y)
@@ -35,7 +39,7 @@ def merge(a, b):
 
 def settles(t, whole) -> bool:
     """A value of type ``t`` may stand where the merged type is ``whole``: a literal instantiates, a run-time value stays itself."""
-    if t == whole:
+    if t == whole or ACTIVE.policy.joins:
         return True
     if is_product(t) and is_product(whole):
         return all(map(settles, items_of(t), items_of(whole)))
@@ -80,13 +84,13 @@ def _literal(x: Lit, y):
             case int():
                 return Weak(min(x.value, y.value))
             case float():
-                return MergedFloat(min(x.value, y.value, key=repr))
+                return Scalar(ACTIVE.default_float) if ACTIVE.policy.weak_floats else MergedFloat(min(x.value, y.value, key=repr))
     return None
 
 
 def explain(a, b) -> tuple[str, str]:
     """Why two types do not merge, and what to write instead."""
-    from .types import Tensor, describe, dtype_of
+    from .types import describe, dtype_of
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Lit) and dtype_of(y) and y.rank == 0 and not isinstance(y, Tensor):
             problem = literal_problem(x.value, y.dt)

@@ -9,6 +9,8 @@ import operator
 from numba.core import types
 
 from ..errors import LanguageError
+from . import planned
+from .active import ACTIVE, plan_operation
 from .policy import DOMAINS, POINTWISE, WIDTH, default_dtype, domain_of, literal_problem
 from .problems import refuse
 from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, describe,
@@ -110,6 +112,8 @@ def elementwise(kind: str, args, what: str | None = None):
     what = what or SYMBOL.get(kind) or f"I.{kind}"
     for t in args:
         operand_problem(what, t)
+    if planned.promotes(*args):
+        return planned.elementwise(what, kind, args)
     dt = common_dtype(what, args)
     literals = all(isinstance(t, (Lit, MergedFloat)) for t in args)
     if dt is None:
@@ -166,7 +170,7 @@ def binary(fn, a, b):
     if kind == "add" and is_tuple(a) and is_tuple(b):
         return types.Tuple(tuple(a.types) + tuple(b.types))
     if kind == "**":
-        kind = "pow" if any(dtype_of(t) in DOMAINS["f"] for t in (a, b)) else "power"
+        kind = "pow" if planned.promotes(a, b) or any(dtype_of(t) in DOMAINS["f"] for t in (a, b)) else "power"
     return elementwise(kind, (a, b))
 
 
@@ -222,7 +226,7 @@ def truth(a):
     """A condition: a bool scalar or a compile-time value (decision 5)."""
     if isinstance(a, Lit) and not isinstance(a.value, str):
         return a if isinstance(a.value, bool) else Lit(bool(a.value))
-    if isinstance(a, Scalar) and a.dt == "bool":
+    if isinstance(a, Scalar) and a.dt == "bool" or isinstance(a, Scalar) and converts("condition", a.dt):
         return BOOL
     if isinstance(a, Tensor):
         refuse(f"a condition must be a bool scalar, not a {describe(a)}",
@@ -234,6 +238,14 @@ def truth(a):
 
 def identity_test(fn, a, b):
     if not (isinstance(a, NoneT) or isinstance(b, NoneT)):
+def converts(*operation) -> bool:
+    """Whether the active policy converts operands and has a plan for this."""
+    try:
+        return ACTIVE.policy.promotes and plan_operation(operation[0], operation[1:]) is not None
+    except (TypeError, NotImplementedError):
+        return False
+
+
         refuse("'is' compares with None only", "write == for values")
     return Lit((isinstance(a, NoneT) and isinstance(b, NoneT)) == (fn is operator.is_))
 
@@ -245,6 +257,25 @@ def no_operator(name: str, hint: str):
 
 
 # --- named elementwise operations -----------------------------------------------------------------------------------
+
+def builtin(name: str, operation: str, arity: int | None, hint: str):
+    """A builtin of Python that some policies know; ``arity`` None: two or more."""
+    def rule(*args):
+        if name not in ACTIVE.policy.builtins:
+            refuse(f"Python's {name} cannot be used in a kernel", hint, LanguageError)
+        if len(args) < 2 if arity is None else len(args) != arity:
+            refuse(f"{name} takes {arity or '2 or more'} arguments, {len(args)} given")
+        result = args[0] if arity is None else elementwise(operation, args, name)
+        for t in args[1:] if arity is None else ():
+            result = elementwise(operation, (result, t), name)
+        return result
+    return rule
+
+
+BUILTINS = {min: ("min", "minimum_num", None, "use I.minimum or I.reduce.min"), max: ("max", "maximum_num", None, "use I.maximum or I.reduce.max"),
+            abs: ("abs", "abs", 1, "use I.abs"), pow: ("pow", "pow", 2, "use I.pow or I.power")}
+"""Builtin -> (name, operation, arity, what to write where the policy does not have it)."""
+
 
 def named(name: str):
     """The rule of ``I.<name>`` for operations without options."""
@@ -281,6 +312,10 @@ def select(cond, a, b, what="I.select"):
     operand_problem(what, cond)
     if not (dtype_of(cond) == "bool" or isinstance(cond, Lit) and isinstance(cond.value, bool)):
         refuse(f"{what}: the condition must be bool, not {describe(cond)}", "compare explicitly, x != 0")
+    if planned.promotes(cond, a, b):
+        for t in (a, b):
+            operand_problem(what, t)
+        return planned.elementwise(what, "select", (cond, a, b))
     for t in (a, b):
         operand_problem(what, t)
     dt = common_dtype(what, (a, b))
@@ -311,6 +346,8 @@ def cast(value, dtype, what="I.cast"):
     dt = dtype_argument(what, dtype)
     if isinstance(value, Lit) and not isinstance(value.value, bool):
         if isinstance(value.value, int) and literal_problem(value.value, dt) and literal_problem(value.value, "i64"):
+    if planned.promotes(value) and what == "I.cast" and dtype_of(value):
+        planned.plan(what, "cast", (value, Scalar(dt)))
             refuse(f"{what}: the literal {value.value!r} does not fit {dt}")
     return Tensor(dt, value.rank) if isinstance(value, Tensor) else Scalar(dt)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from numba.core import types
 
 from ..errors import IntentShapeError, LanguageError
+from . import planned
 from .operations import cast_hint, check_literal, dtype_argument, operand_problem
 from .policy import DOMAINS
 from .problems import refuse
@@ -125,14 +126,16 @@ def store_value(what: str, dt: str, rank: int, value) -> None:
     if is_product(value):
         refuse(f"{what}: a {'record' if isinstance(value, Record) else 'tuple'} cannot be stored", "store its components one by one")
     operand_problem(what, value)
-    if isinstance(value, Lit):
+    if planned.promotes(value):
+        planned.plan(what, "store", (Scalar(dt), value))
+    elif isinstance(value, Lit):
         return check_literal(what, value.value, dt)
-    if isinstance(value, Weak):
+    elif isinstance(value, Weak):
         if dt not in ("index", "i64"):
             refuse(f"{what}: an integer that control flow made a run-time value goes into {dt}", cast_hint(value, dt))
     elif value.dt != dt:
         refuse(f"{what}: {dt} is expected, the value is {value.dt}", cast_hint(value, dt))
-    if value.rank > rank:
+    if getattr(value, "rank", 0) > rank:
         refuse(f"{what}: a value of rank {value.rank} does not fit {rank} indexed {'axis' if rank == 1 else 'axes'}", cls=IntentShapeError)
 
 

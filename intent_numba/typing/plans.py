@@ -126,6 +126,7 @@ class Policy:
     one dtype, that of all its assignments. ``default_float``: dtype of a float literal that meets nothing. ``raises``: integer overflow is an error.
     ``accumulators`` and ``configurable``: which accumulators may be asked for, and of which operations. ``implemented``: the dtypes that
     have operations at all (empty: every dtype). ``index_policy``: whose plans operations on ``index`` follow, when not its own.
+    ``builtins``: Python's functions that a kernel may call.
     """
     name: str
     specs: tuple[OperationSpec, ...]
@@ -141,6 +142,7 @@ class Policy:
     configurable: frozenset[str] = frozenset()
     implemented: frozenset[str] = frozenset()
     index_policy: str | None = None
+    builtins: frozenset[str] = frozenset()
 
     def spec(self, operation: str) -> OperationSpec:
         found = next((s for s in self.specs if s.name == operation), None)

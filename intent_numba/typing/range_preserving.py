@@ -216,4 +216,5 @@ def make_policy() -> Policy:
                                                for roles in role_signatures(2))))
     specs += conversion_specs(cast_rule, _store, _join, _condition, literal_rule(literal_dtype))
     return Policy("range_preserving", in_name_order(specs), promotes=True, weak_floats=True, joins=True, default_float="f32",
-                  tensor_dtypes=tuple(WIDTH), weak_probes=(1, 1 << 40, 0.5, True), accumulators=tuple(WIDTH), configurable=CONFIGURABLE)
+                  tensor_dtypes=tuple(WIDTH), weak_probes=(1, 1 << 40, 0.5, True), accumulators=tuple(WIDTH), configurable=CONFIGURABLE,
+                  builtins=frozenset({"min", "max", "abs", "pow"}))

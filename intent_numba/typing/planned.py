@@ -1,0 +1,60 @@
+"""Types of operations under the policies that convert operands: the active policy's plan decides, its refusals become ours."""
+from __future__ import annotations
+
+from ..errors import UnsupportedError
+from .active import ACTIVE, plan_operation
+from .plans import OperationPlan
+from .problems import refuse
+from .types import Lit, Scalar, Tensor, Weak, describe, dtype_of
+
+
+def promotes(*args) -> bool:
+    """Whether the active policy converts such operands. Weak integers keep their own rules."""
+    return ACTIVE.policy.promotes and not any(isinstance(t, Weak) for t in args)
+
+
+def operand_of(t):
+    """What a plan is asked with: a dtype name, or the value of a literal."""
+    return t.value if isinstance(t, Lit) else dtype_of(t)
+
+
+def plan(what: str, operation: str, args, accumulator=None) -> OperationPlan:
+    """The plan for argument types, or a refusal in the plan's words."""
+    operands = [operand_of(t) for t in args]
+    for t, x in zip(args, operands):
+        if x is None or isinstance(t, Lit) and isinstance(x, str):
+            refuse(f"{what}: {describe(t)} is not a value")
+    try:
+        return plan_operation(operation, operands, accumulator)
+    except NotImplementedError as e:
+        refuse(_words(what, operation, e), cls=UnsupportedError)
+    except (TypeError, OverflowError) as e:
+        refuse(_words(what, operation, e))
+
+
+def _words(what: str, operation: str, error: Exception) -> str:
+    text = str(error)
+    return what + text[len(operation):] if text.startswith(operation) else f"{what}: {text}"
+
+
+def shaped_like(dt: str, args):
+    """The result type of elementwise arguments."""
+    ranks = [t.rank for t in args if isinstance(t, Tensor)]
+    return Tensor(dt, max(ranks)) if ranks else Scalar(dt)
+
+
+def elementwise(what: str, operation: str, args):
+    return shaped_like(plan(what, operation, args).output, args)
+
+
+def join(a, b):
+    """The common type of two values of one name, or None: their dtypes joined as the plan says."""
+    if isinstance(a, Tensor) != isinstance(b, Tensor) or isinstance(a, Tensor) and a.rank != b.rank:
+        return None
+    if isinstance(a, Lit) and isinstance(b, Lit) and type(a.value) is float is type(b.value):
+        return Scalar(ACTIVE.default_float)
+    try:
+        dt = plan_operation("join", [operand_of(t) for t in sorted((a, b), key=lambda t: isinstance(t, Lit))]).output
+    except (TypeError, NotImplementedError, OverflowError):
+        return None
+    return Tensor(dt, a.rank) if isinstance(a, Tensor) else Scalar(dt)
