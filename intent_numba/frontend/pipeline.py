@@ -15,8 +15,8 @@ from ..errors import CompileError, IntentShapeError, IntentTypeError, LanguageEr
 from ..language.annotations import ConstexprAnnotation, ViewAnnotation
 from ..language.dtypes import DType
 from ..language.signature import function_loc
-from ..typing.binding import Default, bind
 from ..typing.active import ACTIVE
+from ..typing.binding import Default, bind
 from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, IntentTypingContext, Mismatch, NjitT, OperationT, OperatorT)
 from ..typing.merge import settles
 from ..typing.operations import cast_hint, check_literal, operand_problem
@@ -26,9 +26,9 @@ from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Sc
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune
 from .literals import report_statics, resolve_statics
+from .locals import joined_locals
 from .structure import is_phi, names_read
 
-from .locals import joined_locals
 TYPING = IntentTypingContext()
 TARGET = IntentTargetContext(TYPING)
 
@@ -189,6 +189,8 @@ def infer(session: Session, pyfunc, args: tuple) -> Typed:
     report_statics(func_ir, problems)
     to_ssa(func_ir)
     typemap, return_type = _infer_types(func_ir, args)
+    if ACTIVE.policy.joins:
+        typemap, return_type = _join_locals(func_ir, args, typemap, return_type)
     return Typed(pyfunc, func_ir, args, typemap, return_type)
 
 
@@ -200,8 +202,6 @@ class _Constraints(typeinfer.ConstraintNetwork):
         for constraint in self.constraints:
             try:
                 constraint(inferer)
-    if ACTIVE.policy.joins:
-        typemap, return_type = _join_locals(func_ir, args, typemap, return_type)
             except nberrors.TypingError as e:
                 e.at, e.constraint = constraint.loc, constraint
                 found.append(e)
@@ -245,6 +245,7 @@ def _infer_types(func_ir, args, declared=None):
             inferer.seed_argument(name, index, t)
         try:
             inferer.build_constraint()
+            inferer.declare(declared or {})
             found = inferer.propagate(raise_errors=False) or _settle(func_ir, inferer)
         except nberrors.NumbaError as e:
             found = [e]
@@ -256,7 +257,6 @@ def _infer_types(func_ir, args, declared=None):
             loc = kir_loc(_last_return(func_ir))
             message = f"the returns of {func_ir.func_id.func_name} have no common schema: {e.message}"
             raise IntentTypeError(diagnostic(loc, message, e.hint)) from None
-            inferer.declare(declared or {})
         except nberrors.NumbaError as e:
             raise _report(func_ir, inferer, [e]) from None
     return typemap, return_type

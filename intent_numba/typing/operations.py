@@ -236,8 +236,6 @@ def truth(a):
     refuse(f"a condition must be a bool scalar, not {describe(a)}", "compare explicitly, x != 0")
 
 
-def identity_test(fn, a, b):
-    if not (isinstance(a, NoneT) or isinstance(b, NoneT)):
 def converts(*operation) -> bool:
     """Whether the active policy converts operands and has a plan for this."""
     try:
@@ -246,6 +244,8 @@ def converts(*operation) -> bool:
         return False
 
 
+def identity_test(fn, a, b):
+    if not (isinstance(a, NoneT) or isinstance(b, NoneT)):
         refuse("'is' compares with None only", "write == for values")
     return Lit((isinstance(a, NoneT) and isinstance(b, NoneT)) == (fn is operator.is_))
 
@@ -255,8 +255,6 @@ def no_operator(name: str, hint: str):
         refuse(f"the operator {name} does not exist in the language", hint, LanguageError)
     return rule
 
-
-# --- named elementwise operations -----------------------------------------------------------------------------------
 
 def builtin(name: str, operation: str, arity: int | None, hint: str):
     """A builtin of Python that some policies know; ``arity`` None: two or more."""
@@ -276,6 +274,8 @@ BUILTINS = {min: ("min", "minimum_num", None, "use I.minimum or I.reduce.min"), 
             abs: ("abs", "abs", 1, "use I.abs"), pow: ("pow", "pow", 2, "use I.pow or I.power")}
 """Builtin -> (name, operation, arity, what to write where the policy does not have it)."""
 
+
+# --- named elementwise operations -----------------------------------------------------------------------------------
 
 def named(name: str):
     """The rule of ``I.<name>`` for operations without options."""
@@ -310,12 +310,12 @@ def approximable(name: str, arity: int, ftz: bool):
 
 def select(cond, a, b, what="I.select"):
     operand_problem(what, cond)
-    if not (dtype_of(cond) == "bool" or isinstance(cond, Lit) and isinstance(cond.value, bool)):
-        refuse(f"{what}: the condition must be bool, not {describe(cond)}", "compare explicitly, x != 0")
     if planned.promotes(cond, a, b):
         for t in (a, b):
             operand_problem(what, t)
         return planned.elementwise(what, "select", (cond, a, b))
+    if not (dtype_of(cond) == "bool" or isinstance(cond, Lit) and isinstance(cond.value, bool)):
+        refuse(f"{what}: the condition must be bool, not {describe(cond)}", "compare explicitly, x != 0")
     for t in (a, b):
         operand_problem(what, t)
     dt = common_dtype(what, (a, b))
@@ -344,10 +344,10 @@ def dtype_argument(what: str, t) -> str:
 def cast(value, dtype, what="I.cast"):
     operand_problem(what, value)
     dt = dtype_argument(what, dtype)
-    if isinstance(value, Lit) and not isinstance(value.value, bool):
-        if isinstance(value.value, int) and literal_problem(value.value, dt) and literal_problem(value.value, "i64"):
     if planned.promotes(value) and what == "I.cast" and dtype_of(value):
         planned.plan(what, "cast", (value, Scalar(dt)))
+    if isinstance(value, Lit) and not isinstance(value.value, bool):
+        if isinstance(value.value, int) and literal_problem(value.value, dt) and literal_problem(value.value, "i64"):
             refuse(f"{what}: the literal {value.value!r} does not fit {dt}")
     return Tensor(dt, value.rank) if isinstance(value, Tensor) else Scalar(dt)
 
