@@ -184,7 +184,7 @@ def scalar_only(op: Op) -> bool:
                 return False
             if any(isinstance(v.type, Tensor) for q in o.regions for v in q.params):
                 return False
-    return not any(isinstance(v.type, Tensor) for v in op.args)
+    return not any(isinstance(v.type, Tensor) for v in (*op.args, *op.results))
 
 
 def straight(region, outer_symbols: frozenset[str], alias=frozenset()) -> bool:

@@ -333,7 +333,8 @@ class Lowering:
             return
         ctx.group, ctx.touched = Group(), {}
         produced = [n for u in group.uses for n in u.produced]
-        scratch = [n for n in produced if not ctx.top or self.only_here(n, group)]
+        # The targets of one sink have one layout: they are scratch together or not at all.
+        scratch = [n for u in group.uses for n in u.produced if not ctx.top or all(self.only_here(m, group) for m in u.produced)]
         phases_axes, phases, layout = build_phases(group, self.g, lambda: self.fresh("i"), self.extents, self.dims, scratch, ctx.top,
                                                     {n for n in scratch if self.only_here(n, group)})
         fresh = [Resource(n, "scratch", self.dt[n], shape[:len(axes)] + self.capacity(shape[len(axes):]), axes)

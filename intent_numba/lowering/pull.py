@@ -28,6 +28,8 @@ class Puller:
         self.define: dict[Value, Op] = {}
         self.bind: dict[Value, Node | Kept] = {}
         self.trace: list | None = None           # (value, coords) of every tensor evaluated, for axis classes
+        self._memo: dict = {}
+        self._depth = 0
 
     # -- small constructors
     def const(self, v, dt="index") -> Node:
@@ -68,6 +70,38 @@ class Puller:
 
     def pull(self, v: Value, co: tuple[Node, ...], guard: Node | None = None) -> Node:
         """The element of ``v`` at ``co`` (no coordinates for scalars). Under ``guard`` memory is touched only where it is True."""
+        if self._depth == 0:
+            self._memo = {}                              # what is known of values changes between pulls
+        self._depth += 1
+        try:
+            return self._chain(v, co, guard)
+        finally:
+            self._depth -= 1
+
+    def _chain(self, v: Value, co, guard) -> Node:
+        """``pull`` with an explicit stack for elementwise chains, which may be long, and a memo, since they share."""
+        memo, stack = self._memo, [v]
+        while stack:
+            w = stack[-1]
+            if (w, co, guard) in memo:
+                stack.pop()
+                continue
+            op = None if w in self.bind else self.define[w]
+            if op is None or op.kind not in ELEMENTWISE:
+                memo[w, co, guard] = self._element(w, co, guard)
+                continue
+            missing = [x for x in op.args if (x, co, guard) not in memo]
+            if missing:
+                stack += missing
+                continue
+            if co and self.trace is not None:
+                self.trace.append((w, co))
+            attrs = frozenset((n, x) for n, x in op.attrs.items() if x) or None
+            memo[w, co, guard] = self.g(op.kind, [memo[x, co, guard] for x in op.args], attrs, w.type.dt)
+        return memo[v, co, guard]
+
+    def _element(self, v: Value, co, guard) -> Node:
+        """Where the chain ends: what is stored, constants, reads and changes of shape."""
         b = self.bind.get(v)
         if b is not None:
             if isinstance(b, Node):
@@ -77,9 +111,6 @@ class Puller:
         if co and self.trace is not None:
             self.trace.append((v, co))
         k, a = op.kind, op.args
-        if k in ELEMENTWISE:
-            attrs = frozenset((n, x) for n, x in op.attrs.items() if x) or None
-            return self.g(k, [self.pull(x, co, guard) for x in a], attrs, v.type.dt)
         match k:
             case "const":
                 return self.const(op.attrs["value"], v.type.dt)

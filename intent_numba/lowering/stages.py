@@ -110,10 +110,10 @@ class _Substitute(Renamer):
         super().__init__(graph, {}, {})
         self.value = value
 
-    def node(self, n: Node) -> Node:
-        if n.op == "load" and n.attr in self.value:
-            return self.node(self.value[n.attr])
-        return super().node(n)
+    again = True
+
+    def replaced(self, n: Node) -> Node | None:
+        return self.value[n.attr] if n.op == "load" and n.attr in self.value else None
 
 
 def split_reduction(stage: Stage, resources: list[Resource], graph: Graph, fresh, name):
@@ -168,8 +168,8 @@ class _AxisAt(Renamer):
         super().__init__(graph, {}, {})
         self.axis, self.value = axis, value
 
-    def node(self, n: Node) -> Node:
-        return self.value if n.op == "axis" and n.attr == self.axis else super().node(n)
+    def replaced(self, n: Node) -> Node | None:
+        return self.value if n.op == "axis" and n.attr == self.axis else super().replaced(n)
 
 
 def stage_cost(phases) -> int:

@@ -235,20 +235,40 @@ class Renamer:
         self.memo: dict[int, Node] = {}
 
     def node(self, n: Node) -> Node:
-        r = self.memo.get(id(n))
-        if r is None:
-            if n.op == "axis":
-                r = self.g("axis", (), self.names.get(n.attr, n.attr))
-            elif not n.args:
-                r = n
-            else:
-                args = [self.node(a) for a in n.args]
-                if n.op in ("load", "gload") and n.attr in self.perms:
-                    k = 0 if n.op == "load" else 2
-                    args = args[:k] + self.order(n.attr, args[k:])
-                r = self.g(n.op, args, n.attr, n.dt)
-            self.memo[id(n)] = r
-        return r
+        memo, stack = self.memo, [n]
+        while stack:                                     # long chains of operations would exhaust recursion
+            m = stack[-1]
+            if id(m) in memo:
+                stack.pop()
+                continue
+            m2 = self.replaced(m)
+            if m2 is not None:
+                if m2 is not m and id(m2) not in memo and self.again:
+                    stack.append(m2)
+                    continue
+                memo[id(m)] = memo.get(id(m2), m2) if self.again else m2
+                continue
+            missing = [a for a in m.args if id(a) not in memo]
+            if missing:
+                stack += missing
+                continue
+            memo[id(m)] = self.rebuilt(m, [memo[id(a)] for a in m.args])
+        return memo[id(n)]
+
+    again = False
+    """Whether what ``replaced`` gives is to be rewritten itself."""
+
+    def replaced(self, n: Node) -> Node | None:
+        """What stands for a node without a look at its operands, or None."""
+        if n.op == "axis":
+            return self.g("axis", (), self.names.get(n.attr, n.attr))
+        return None if n.args or n.op in ("load", "gload") else n
+
+    def rebuilt(self, n: Node, args: list[Node]) -> Node:
+        if n.op in ("load", "gload") and n.attr in self.perms:
+            k = 0 if n.op == "load" else 2
+            args = args[:k] + self.order(n.attr, args[k:])
+        return self.g(n.op, args, n.attr, n.dt)
 
     def order(self, resource: str, coords) -> list[Node]:
         perm = self.perms.get(resource)

@@ -18,6 +18,7 @@ class ParseError(ValueError):
 class _Reader:
     def __init__(self, text: str):
         self.text, self.i, self.g = text, 0, Graph()
+        self.lets: dict[str, Node] = {}
 
     # -- characters
     def skip(self):
@@ -142,7 +143,7 @@ class _Reader:
                     args.append(self.node())
                 self.take(",")
             return self.g(n, args, frozenset(attrs) or None, self.dt())
-        return self.g("axis", (), n)
+        return self.lets.get(n) or self.g("axis", (), n)
 
     def place(self):
         names = self.comma(self.name)
@@ -249,6 +250,11 @@ class _Reader:
     def statement(self):
         if self.word("phase"):
             loops = self.paren(self.axis)
+            self.lets = {}
+            while self.word("let"):
+                name = self.name()
+                self.need("=")
+                self.lets[name] = self.node()
             sinks = []
             while any(self.at(w) for w in ("store ", "reduce.", "scan.", "contract ", "update.")):
                 sinks.append(self.sink())

@@ -58,15 +58,12 @@ class Graph:
         node = self._nodes.get(key)
         if node is None:
             node = self._nodes[key] = Node(op, args, attr, dt)
+            self._axes[id(node)] = frozenset({attr}) if op == "axis" else frozenset().union(*(self._axes[id(a)] for a in args))
         return node
 
     def axes(self, node: Node) -> frozenset[str]:
         """Names of the axes an expression depends on."""
-        r = self._axes.get(id(node))
-        if r is None:
-            r = frozenset({node.attr}) if node.op == "axis" else frozenset().union(*map(self.axes, node.args))
-            self._axes[id(node)] = r
-        return r
+        return self._axes[id(node)]
 
 
 @dataclass(frozen=True)

@@ -8,68 +8,117 @@ from __future__ import annotations
 from .program import (Axis, Combine, Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Store, Update)
 
 
-def show(n: Node) -> str:
-    """One expression."""
-    match n.op:
-        case "axis":
-            return n.attr
-        case "const":
-            return f"{_literal(n.attr)}:{n.dt}"
-        case "extent":
-            return f"extent({n.attr})"
-        case "param":
-            return f"param({n.attr}):{n.dt}"
-        case "hole":
-            return f"hole({n.attr}):{n.dt}"
-        case "load":
-            return f"{n.attr}[{_list(n.args)}]:{n.dt}"
-        case "gload":
-            return f"{n.attr}[{_list(n.args[2:])} if {show(n.args[0])} else {show(n.args[1])}]:{n.dt}"
-        case "call":
-            return f"call {n.attr}({_list(n.args)}):{n.dt}"
-        case _:
-            attrs = "".join(f", {k}" for k, v in sorted(n.attr or ()) if v)
-            return f"{n.op}({_list(n.args)}{attrs}):{n.dt}"
+class _Writer:
+    """Writes expressions; those that ``lets`` names are written by name."""
+
+    def __init__(self):
+        self.lets: dict[int, str] = {}
+
+    def node(self, n: Node) -> str:
+        """One expression."""
+        if id(n) in self.lets:
+            return self.lets[id(n)]
+        return self.written(n)
+
+    def written(self, n: Node) -> str:
+        match n.op:
+            case "axis":
+                return n.attr
+            case "const":
+                return f"{_literal(n.attr)}:{n.dt}"
+            case "extent":
+                return f"extent({n.attr})"
+            case "param":
+                return f"param({n.attr}):{n.dt}"
+            case "hole":
+                return f"hole({n.attr}):{n.dt}"
+            case "load":
+                return f"{n.attr}[{self.list(n.args)}]:{n.dt}"
+            case "gload":
+                return f"{n.attr}[{self.list(n.args[2:])} if {self.node(n.args[0])} else {self.node(n.args[1])}]:{n.dt}"
+            case "call":
+                return f"call {n.attr}({self.list(n.args)}):{n.dt}"
+            case _:
+                attrs = "".join(f", {k}" for k, v in sorted(n.attr or ()) if v)
+                return f"{n.op}({self.list(n.args)}{attrs}):{n.dt}"
+
+    def list(self, nodes) -> str:
+        return ", ".join(map(self.node, nodes))
+
+    def sink(self, s) -> str:
+        match s:
+            case Store():
+                return f"store {s.resource}[{self.list(s.coords)}] = {self.node(s.value)}{self.where(s)}"
+            case Update():
+                out = f"update.{s.kind}.{s.order or 'alone'}{' ascending' if s.ascending else ''} {s.resource}[{self.list(s.at)}]"
+                out += f" with ({self.list(s.values)}){self.where(s)}{self.combine(s.combine)}"
+                return out + "".join(f" {w} {t}[{self.list(s.coords)}]" for w, t in (("old", s.old), ("success", s.success)) if t)
+            case Reduce():
+                return f"reduce.{s.kind}.{s.form} {self.over(s)}"
+            case Scan():
+                how = ("inclusive" if s.inclusive else "exclusive") + (" reverse" if s.reverse else "")
+                return f"scan.{s.kind}.{s.form} {how} {self.over(s)}"
+            case Contract():
+                out = f"contract {s.target}[{self.list(s.coords)}] over {', '.join(s.axes)} of {self.node(s.a)} * {self.node(s.b)}"
+                out += f" m({', '.join(s.m_axes)}) n({', '.join(s.n_axes)})"
+                out += f" batch({', '.join(s.batch_axes)})" if s.batch_axes else ""
+                return out + ("" if s.keep else " dropped") + "".join(f" epilogue {self.sink(e)}" for e in s.epilogue)
+
+    def where(self, s) -> str:
+        return f" where {self.node(s.valid)}" if s.valid is not None else ""
+
+    def over(self, s) -> str:
+        ids = f" identity ({self.list(s.identities)})" if s.identities else ""
+        return f"{', '.join(s.targets)}[{self.list(s.coords)}] over {s.axis} of ({self.list(s.values)}){ids}{self.combine(s.combine)}"
+
+    def combine(self, c: Combine | None) -> str:
+        return f" combine ({self.list(c.left)} ; {self.list(c.right)} -> {self.list(c.results)})" if c else ""
+
+    def name_shared(self, roots) -> list[str]:
+        """Name what several expressions share, and what would nest too deep; the lines that define the names."""
+        order, uses, sizes, depths = [], {}, {}, {}
+        stack = list(roots)
+        while stack:
+            n = stack[-1]
+            if id(n) in sizes:
+                stack.pop()
+                uses[id(n)] = uses.get(id(n), 0) + 1
+                continue
+            missing = [a for a in n.args if id(a) not in sizes]
+            if missing:
+                stack += missing
+                continue
+            for a in n.args:
+                uses[id(a)] = uses.get(id(a), 0) + 1
+            sizes[id(n)] = 1 + sum(sizes[id(a)] for a in n.args)
+            depths[id(n)] = 1 + max((depths[id(a)] for a in n.args), default=0)
+            if depths[id(n)] >= NEST:
+                depths[id(n)] = 0
+            order.append(n)
+        out = []
+        for n in order:
+            if n.args and (uses.get(id(n), 0) > 2 and sizes[id(n)] >= SHARE or depths[id(n)] == 0):
+                line = self.written(n)
+                self.lets[id(n)] = f"e{len(self.lets)}"
+                out.append(f"let {self.lets[id(n)]} = {line}")
+        return out
 
 
 def _literal(v) -> str:
     return {float("inf"): "inf", float("-inf"): "-inf"}.get(v, repr(v)) if isinstance(v, float) else repr(v)
 
 
-def _list(nodes) -> str:
-    return ", ".join(map(show, nodes))
-
-
 def _names(axes) -> str:
     return ", ".join(map(str, axes))
 
 
-def show_sink(s) -> str:
-    match s:
-        case Store():
-            return f"store {s.resource}[{_list(s.coords)}] = {show(s.value)}" + (f" where {show(s.valid)}" if s.valid is not None else "")
-        case Update():
-            out = f"update.{s.kind}.{s.order or 'alone'}{' ascending' if s.ascending else ''} {s.resource}[{_list(s.at)}]"
-            out += f" with ({_list(s.values)})" + (f" where {show(s.valid)}" if s.valid is not None else "") + _combine(s.combine)
-            return out + "".join(f" {w} {t}[{_list(s.coords)}]" for w, t in (("old", s.old), ("success", s.success)) if t)
-        case Reduce():
-            return f"reduce.{s.kind}.{s.form} {_over(s)}"
-        case Scan():
-            how = ("inclusive" if s.inclusive else "exclusive") + (" reverse" if s.reverse else "")
-            return f"scan.{s.kind}.{s.form} {how} {_over(s)}"
-        case Contract():
-            out = f"contract {s.target}[{_list(s.coords)}] over {', '.join(s.axes)} of {show(s.a)} * {show(s.b)}"
-            out += f" m({', '.join(s.m_axes)}) n({', '.join(s.n_axes)})" + (f" batch({', '.join(s.batch_axes)})" if s.batch_axes else "")
-            return out + ("" if s.keep else " dropped") + "".join(f" epilogue {show_sink(e)}" for e in s.epilogue)
+SHARE, NEST = 12, 24
+"""A node of at least SHARE nodes that is used repeatedly, and one NEST levels above the last name, get a name of their own."""
 
 
-def _over(s) -> str:
-    ids = f" identity ({_list(s.identities)})" if s.identities else ""
-    return f"{', '.join(s.targets)}[{_list(s.coords)}] over {s.axis} of ({_list(s.values)}){ids}{_combine(s.combine)}"
-
-
-def _combine(c: Combine | None) -> str:
-    return f" combine ({_list(c.left)} ; {_list(c.right)} -> {_list(c.results)})" if c else ""
+def show(n: Node) -> str:
+    """One expression."""
+    return _Writer().node(n)
 
 
 def _statements(stmts, out: list[str], depth: int):
@@ -78,7 +127,9 @@ def _statements(stmts, out: list[str], depth: int):
         match s:
             case Phase():
                 out.append(f"{pad}phase ({_names(s.loops)})")
-                out += [f"{pad}  {show_sink(k)}" for k in s.sinks]
+                writer = _Writer()
+                lines = writer.name_shared([n for k in s.sinks for n in roots(k)])
+                out += [f"{pad}  {line}" for line in lines + [writer.sink(k) for k in s.sinks]]
             case For():
                 stop = f" until {s.stop}" if s.stop else ""
                 out.append(f"{pad}for {s.var} from {show(s.begin)} step {show(s.step)} times {s.extent}{stop} {{")
@@ -121,4 +172,19 @@ def print_program(p: Program) -> str:
     return "\n".join(out + ["}"]) + "\n"
 
 
-__all__ = ["Axis", "print_program", "show", "show_sink"]
+def roots(sink) -> list[Node]:
+    """Every expression of a sink."""
+    match sink:
+        case Store():
+            out = [*sink.coords, sink.value, sink.valid]
+        case Update():
+            out = [*sink.at, *sink.coords, *sink.values, sink.valid]
+        case Contract():
+            out = [*sink.coords, sink.a, sink.b, *(n for e in sink.epilogue for n in roots(e))]
+        case _:
+            out = [*sink.coords, *sink.values, *sink.identities]
+    combine = getattr(sink, "combine", None)
+    return [n for n in out + list(combine.results if combine else ()) if n is not None]
+
+
+__all__ = ["Axis", "print_program", "show"]

@@ -346,3 +346,37 @@ def test_a_loop_around_one_stage_becomes_a_stage_around_the_loop():
     assert [a.extent.symbol for a in run.tasks] == ["B"] and type(run.body[0]).__name__ == "For"
     both(RECURRENCE, rng(4, 3, 5), rng(5, 5), rng(4, 3, 5))
     both(RECURRENCE, rng(0, 3, 5), rng(5, 5), rng(0, 3, 5))
+
+
+def chain(n):
+    lines, v = [], "%2"
+    for i in range(n):
+        lines.append(f"  %m{i} = mul {v}, {v} : tensor<f32, [N]>\n  %a{i} = add {v}, %m{i} : tensor<f32, [N]>")
+        v = f"%a{i}"
+    return COPY.replace("  write %b, %r, %2", "\n".join(lines) + f"\n  write %b, %r, {v}")
+
+
+def test_a_long_shared_chain_lowers_and_prints_in_linear_time():
+    program(chain(1000))
+    both(chain(80), rng(3) * np.float32(1e-3), rng(3))
+
+
+def test_targets_of_one_sink_have_one_layout():
+    both("""kernel two(%x: view<f32, [A, B], in>, %y: view<index, [A, B], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %a = extent {e=`A`} : index
+  %b = extent {e=`B`} : index
+  %ra = domain %0, %a, %1 : domain<A>
+  %rb = domain %0, %b, %1 : domain<B>
+  %2 = read %x, %ra, %rb : tensor<f32, [A, B]>
+  %3 = reduce %2 {axis=0, kind="max"} : tensor<f32, [B]>
+  %4, %5 = arg_reduce %2 {axis=1, kind="min"} : tensor<f32, [A]>, tensor<index, [A]>
+  %6 = expand %5 {axis=1} : tensor<index, [A, 1]>
+  %7 = broadcast %6 : tensor<index, [A, B]>
+  %8 = broadcast %3 : tensor<f32, [A, B]>
+  %9 = cast %8 : tensor<index, [A, B]>
+  %10 = add %7, %9 : tensor<index, [A, B]>
+  write %y, %ra, %rb, %10
+}
+""", rng(3, 5), np.zeros((3, 5), np.int64))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ... import math as programs
 from ...kir.types import BITS, FLOATS, SIGNED, int_range
 from . import convert, integer, memory
-from .text import Function
+from .text import Function, Module
 from .values import REGISTER, SMALL, Val, literal, register_type, vector
 
 INLINE_LIMIT = 60
@@ -103,15 +103,17 @@ class Ops:
         if body is None:
             raise NotImplementedError(f"no program for {kind} on {operand}")
         size_key = (kind, operand)
-        if _sizes.get(size_key, INLINE_LIMIT + 1) <= INLINE_LIMIT:
+        if size_key not in _sizes:                 # measured apart, so that a module's text never depends on what came before
+            trial = Ops(Module(self.dialect).function("trial", "void"))
+            body(trial, *(Val(a.dt, f"%a{k}") for k, a in enumerate(args)))
+            _sizes[size_key] = trial.fn.size
+        if _sizes[size_key] <= INLINE_LIMIT:
             return self.together(body(self, *args), *args[:1])[0]
         lanes = args[0].lanes
         part = min(lanes, CALL_BYTES // _REGISTER_BYTES[REGISTER[operand]])
         if lanes & lanes - 1:                      # halves of such a value are not equal
             part = lanes
         name = self._function(size_key, part, body, args)
-        if name is None:
-            return self.program(kind, args, dt)
         ret = register_type(dt, part)
         parts = [Val(dt, self.fn.call(ret, name, [(x.type, x.text) for x in (self.slice(a, at, part) if lanes else a for a in args)]), part)
                  for at in range(0, lanes or 1, part or 1)]
@@ -119,8 +121,8 @@ class Ops:
             parts = [self.concat(*parts[k:k + 2]) for k in range(0, len(parts), 2)]
         return parts[0]
 
-    def _function(self, size_key, lanes: int, body, args) -> str | None:
-        """The internal function of a program for ``lanes``; None when it turns out small enough to be emitted in place."""
+    def _function(self, size_key, lanes: int, body, args) -> str:
+        """The internal function of a program for ``lanes``."""
         key = (*size_key, lanes)
         name = self.module.helpers.get(key)
         if name is not None:
@@ -130,10 +132,6 @@ class Ops:
                                   attrs="nounwind memory(none)" if self.dialect.memory_none else "nounwind")
         inner = Ops(fn)
         result = inner.splat(body(inner, *(Val(a.dt, f"%a{k}", lanes) for k, a in enumerate(args))), lanes)
-        _sizes[size_key] = fn.size
-        if fn.size <= INLINE_LIMIT:
-            self.module.functions.remove(fn)
-            return None
         fn.ret_type = result.type
         fn.ret(result.type, result.text)
         self.module.helpers[key] = "@" + name
