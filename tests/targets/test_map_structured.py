@@ -46,10 +46,17 @@ def placed(a: np.ndarray, layout: str) -> np.ndarray:
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
-    nan = np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64)) if got.dtype.kind in "fV" else np.zeros(got.shape, bool)
+    nan = np.zeros(got.shape, bool)
+    if got.dtype.kind in "fV":
+        nan = np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64))
     raw = [np.ascontiguousarray(a).view(f"u{a.itemsize}").reshape(a.shape) for a in (got, want)]
     wrong = (raw[0] != raw[1]) & ~nan
     assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} differ, first at {np.argwhere(wrong)[0]}: {got[wrong][:3]} {want[wrong][:3]}"
+
+
+def raw(a):
+    """Narrow floats as their bits."""
+    return a.view(np.uint16) if isinstance(a, np.ndarray) and a.dtype in (np.float16, ml_dtypes.bfloat16) else a
 
 
 def check(source: str, *args, layouts=("plain", "spread", "back", "turned"), threads=(1,)):
@@ -60,7 +67,7 @@ def check(source: str, *args, layouts=("plain", "spread", "back", "turned"), thr
     for layout in layouts:
         for n in threads:
             got = [placed(a, layout) if isinstance(a, np.ndarray) else a for a in args]
-            launch(program, [a.view(np.uint16) if isinstance(a, np.ndarray) and a.dtype in (np.float16, ml_dtypes.bfloat16) else a for a in got], n)
+            launch(program, [raw(a) for a in got], n)
             for g, w in zip(got, want):
                 if isinstance(g, np.ndarray):
                     same(g, w)
@@ -90,8 +97,8 @@ def reduction(dt: str, axis: int, kind: str) -> str:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dt,kind", [("f32", "sum"), ("f64", "prod"), ("f16", "sum"), ("f32", "max"), ("i32", "sum"), ("u8", "min"), ("bool", "any"),
-                                     ("bool", "all"), ("i64", "xor")])
+@pytest.mark.parametrize("dt,kind", [("f32", "sum"), ("f64", "prod"), ("f16", "sum"), ("f32", "max"), ("i32", "sum"), ("u8", "min"),
+                                     ("bool", "any"), ("bool", "all"), ("i64", "xor")])
 def test_reduce(dt, kind, axis, shape):
     check(reduction(dt, axis, kind), data(dt, shape), poisoned(shape[1 - axis], dt))
 
@@ -153,6 +160,7 @@ def pair(left: str) -> str:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_generic_reduce(axis, shape):
     left = "MN"[1 - axis]
+    t = f"tensor<f32, [{left}]>"
     source = f"""kernel generic(%x: view<f32, [M, N], in>, %y: view<f32, [{left}], out>, %z: view<f32, [{left}], out>) {{{HEAD}
   %2 = read %x, %r, %c : tensor<f32, [M, N]>
   %5 = mul %2, %2 : tensor<f32, [M, N]>
@@ -160,7 +168,7 @@ def test_generic_reduce(axis, shape):
   %j = const {{value=-0.25}} : f32
   %6 = broadcast %i : tensor<f32, [{left}]>
   %7 = broadcast %j : tensor<f32, [{left}]>
-  %3, %4 = reduce %2, %5, %6, %7 {{axis={axis}, kind="generic"}} : tensor<f32, [{left}]>, tensor<f32, [{left}]>{pair(left)}
+  %3, %4 = reduce %2, %5, %6, %7 {{axis={axis}, kind="generic"}} : {t}, {t}{pair(left)}
   write %y, %{"rc"[1 - axis]}, %3
   write %z, %{"rc"[1 - axis]}, %4
 }}"""
@@ -173,7 +181,7 @@ def test_generic_reduce(axis, shape):
 @pytest.mark.parametrize("reverse", [True, False])
 @pytest.mark.parametrize("inclusive", [True, False])
 def test_generic_scan(inclusive, reverse, axis, shape):
-    left = "MN"[1 - axis]
+    left, t = "MN"[1 - axis], "tensor<f32, [M, N]>"
     source = f"""kernel generic(%x: view<f32, [M, N], in>, %y: view<f32, [M, N], out>, %z: view<f32, [M, N], out>) {{{HEAD}
   %2 = read %x, %r, %c : tensor<f32, [M, N]>
   %5 = mul %2, %2 : tensor<f32, [M, N]>
@@ -181,7 +189,7 @@ def test_generic_scan(inclusive, reverse, axis, shape):
   %j = const {{value=-0.25}} : f32
   %6 = broadcast %i : tensor<f32, [{left}]>
   %7 = broadcast %j : tensor<f32, [{left}]>
-  %3, %4 = scan %2, %5, %6, %7 {{axis={axis}, inclusive={inclusive}, kind="generic", reverse={reverse}}} : tensor<f32, [M, N]>, tensor<f32, [M, N]>{pair(left)}
+  %3, %4 = scan %2, %5, %6, %7 {{axis={axis}, inclusive={inclusive}, kind="generic", reverse={reverse}}} : {t}, {t}{pair(left)}
   write %y, %r, %c, %3
   write %z, %r, %c, %4
 }}"""
@@ -195,7 +203,8 @@ def product(dt: str, epilogue: bool) -> str:
   %10 = broadcast %9 : tensor<{dt}, [M, N]>
   %11 = add %8, %10 : tensor<{dt}, [M, N]>
   write %y, %r, %c, %11""" if epilogue else "\n  write %y, %r, %c, %8"
-    return f"""kernel matmul(%x: view<{dt}, [M, K], in>, %w: view<{dt}, [K, N], in>, %v: view<{dt}, [N], in>, %y: view<{dt}, [M, N], out>) {{{HEAD}
+    views = f"%x: view<{dt}, [M, K], in>, %w: view<{dt}, [K, N], in>, %v: view<{dt}, [N], in>, %y: view<{dt}, [M, N], out>"
+    return f"""kernel matmul({views}) {{{HEAD}
   %k = extent {{e=`K`}} : index
   %kk = domain %0, %k, %1 : domain<K>
   %6 = read %x, %r, %kk : tensor<{dt}, [M, K]>
@@ -204,7 +213,8 @@ def product(dt: str, epilogue: bool) -> str:
 }}"""
 
 
-@pytest.mark.parametrize("m,k,n", [(1, 1, 1), (5, 7, 9), (100, 64, 130), (37, 1500, 50), (7, 3000, 33), (3, 0, 4), (0, 3, 4), (200, 30, 16)])
+@pytest.mark.parametrize("m,k,n", [(1, 1, 1), (5, 7, 9), (100, 64, 130), (37, 1500, 50), (7, 3000, 33), (3, 0, 4), (0, 3, 4),
+                                   (200, 30, 16)])
 @pytest.mark.parametrize("dt", ["f32", "f64", "i32", "u8", "bf16"])
 def test_product(dt, m, k, n):
     with np.errstate(all="ignore"):
