@@ -3,6 +3,7 @@
 The road of the reference interpreter and the road of compiled code must give the same bits, on every memory layout,
 and both must agree with an oracle that shares nothing with either (NumPy, SciPy or plain Python).
 ``INTENT_TEST_BACKEND=reference`` leaves the compiled road out, ``compiled`` the oracle's other one is always run.
+``INTENT_TEST_TARGET`` names the target of the compiled road; it is ``cpu``.
 """
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from .arrays import LAYOUTS, Out, place, poison
 from .compare import assert_close, assert_same_bits
 
 BACKEND = os.environ.get("INTENT_TEST_BACKEND", "both")
+TARGET = os.environ.get("INTENT_TEST_TARGET", "cpu")
 
 
 @lru_cache(maxsize=512)
@@ -30,8 +32,8 @@ def kir_of(kernel, constexprs=(), policy="strict"):
 
 @lru_cache(maxsize=512)
 def compiled(kernel, constexprs=()):
-    """The CPU artifact of a kernel."""
-    return intent.compile(kernel, target="cpu", constexprs=dict(constexprs))
+    """The artifact of a kernel for the target under test."""
+    return intent.compile(kernel, target=TARGET, constexprs=dict(constexprs))
 
 
 def _allocate(args):
