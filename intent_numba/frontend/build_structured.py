@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..errors import LanguageError
 from ..kir import Tensor, Value, tensor_or_scalar, walk
+from ..kir.ops import UPDATES
 from ..language.functions import Helper
 from ..language.operation import Operation
 from ..typing.operations import BINARY
@@ -12,7 +13,9 @@ from .emitter import Emitter
 from .products import fit, flatten, leaves_of, unflatten
 from .shapes import broadcast_shapes, expand, place, require_same, transpose
 
-IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers"}
+IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers",
+          **{kind: "update memory" for kind in UPDATES}}
+"""What a combine or a helper of a region operation cannot do (decision 29)."""
 
 
 def axes_of(axis, rank: int) -> list[int]:

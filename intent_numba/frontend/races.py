@@ -1,6 +1,7 @@
 """Which accesses of a parallel loop provably conflict? Only proof refuses a program: what cannot be decided is the author's word.
 
-Two points conflict when one writes an element plainly that the other writes or reads. Accesses under an ``if`` are not
+Two points conflict when one writes an element that the other writes or reads, unless both do it by updates: atomics and
+scatter_reduce are made to meet. Accesses under an ``if`` are not
 considered, because the condition may exclude one of the points; data-dependent indices are not either (decision 33).
 """
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from ..errors import LanguageError
 from ..kir import Buffer, Extent, Op, Region, Scalar, View, walk
 from ..kir import Domain as KDomain
+from ..kir.ops import UPDATES, WRITING
 from .emitter import Emitter
 
 
@@ -18,6 +20,10 @@ class Access:
     op: Op
     writes: bool
     dims: tuple
+
+    @property
+    def updates(self) -> bool:
+        return self.op.kind in UPDATES
 
 
 def check_races(e: Emitter, region: Region, domains, loc) -> None:
@@ -29,7 +35,7 @@ def check_races(e: Emitter, region: Region, domains, loc) -> None:
     for target, found in accesses.items():
         for i, a in enumerate(found):
             for b in found[i:]:
-                if (a.writes or b.writes) and _conflict(e, a, b, symbols, domains, own):
+                if (a.writes or b.writes) and not (a.updates and b.updates) and _conflict(e, a, b, symbols, domains, own):
                     _refuse(e, a, b, target, loc)
 
 
@@ -38,10 +44,10 @@ def _collect(e: Emitter, region: Region, accesses: dict, private: set, symbols, 
     for op in region.ops:
         if op.kind == "buffer":
             private.add(op.result)
-        if op.kind in ("read", "write") and op.args[0] not in private and isinstance(op.args[0].type, (View, Buffer)):
+        if op.kind in ("read", "write", *UPDATES) and op.args[0] not in private and isinstance(op.args[0].type, (View, Buffer)):
             if not op.attrs.get("guard") and not op.attrs.get("unique"):
                 rank = len(op.args[0].type.shape)
-                accesses.setdefault(op.args[0], []).append(Access(op, op.kind == "write", op.args[1:1 + rank]))
+                accesses.setdefault(op.args[0], []).append(Access(op, op.kind in WRITING, op.args[1:1 + rank]))
         if op.kind in ("for", "loop", "parallel") and not op.attrs.get("breaks"):
             for inner in op.regions:
                 domains = [d for d in op.args if isinstance(d.type, KDomain)]

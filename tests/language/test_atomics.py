@@ -376,6 +376,40 @@ def test_a_named_element_is_a_value():
         kir_of(kernel)
 
 
+def test_a_plain_access_races_with_an_atomic():
+    @intent.kernel
+    def reads(y: I.InOut[I.i32, ("N",)], z: I.Out[I.i32, ("N",)]):
+        for i in I.parallel(I.domain(0, y.shape[0])):
+            I.atomic.add(y[0], 1, order="relaxed")
+            z[i] = y[0]
+
+    @intent.kernel
+    def own_element(y: I.InOut[I.i32, ("N",)], z: I.Out[I.i32, ("N",)]):
+        for i in I.parallel(I.domain(0, y.shape[0])):
+            I.atomic.add(y[i], 1, order="relaxed")
+            z[i] = y[i]
+
+    with pytest.raises(intent.LanguageError, match="another point reads"):
+        kir_of(reads)
+    y = np.arange(100, dtype=np.int32)
+    check(own_element, [y, out(100, "i32")], lambda y: (y + 1, y + 1))
+
+
+def test_combines_do_not_update():
+    @intent.fn
+    def counting(a, b):
+        seen = I.buffer((1,), I.i32, init=0)
+        I.atomic.add(seen[0], 1, order="relaxed")
+        return a + b
+
+    @intent.kernel
+    def counted(x: I.In[I.i32, ("N",)], y: I.InOut[I.i32, (1,)]):
+        y[0] = I.reduce(x[:], axis=0, identity=0, combine=counting)
+
+    with pytest.raises(intent.LanguageError, match="pure"):
+        kir_of(counted)
+
+
 # --- programs ------------------------------------------------------------------------------------------------------------
 
 @intent.kernel
