@@ -51,7 +51,7 @@ def same(got: np.ndarray, want: np.ndarray) -> None:
         nan = np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64))
     raw = [np.ascontiguousarray(a).view(f"u{a.itemsize}").reshape(a.shape) for a in (got, want)]
     wrong = (raw[0] != raw[1]) & ~nan
-    assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} differ, first at {np.argwhere(wrong)[0]}: {got[wrong][:3]} {want[wrong][:3]}"
+    assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} differ, from {np.argwhere(wrong)[0]}: {got[wrong][:3]} {want[wrong][:3]}"
 
 
 def raw(a):
@@ -173,7 +173,8 @@ def test_generic_reduce(axis, shape):
   write %z, %{"rc"[1 - axis]}, %4
 }}"""
     with np.errstate(all="ignore"):
-        check(source, data("f32", shape) * 0.5, poisoned(shape[1 - axis], "f32"), poisoned(shape[1 - axis], "f32"), layouts=("plain", "turned"))
+        results = [poisoned(shape[1 - axis], "f32") for _ in range(2)]
+        check(source, data("f32", shape) * 0.5, *results, layouts=("plain", "turned"))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
