@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from .plans import OperationPlan, Policy
+from .plans import NoSignature, OperationPlan, Policy
 from .policy import policy_named, resolve_operation_plan
 
 
@@ -47,10 +47,7 @@ def plan_operation(operation: str, operands, accumulator=None) -> OperationPlan:
         return resolve_operation_plan(operation, *materialized(operands), accumulator_dtype=accumulator, policy=name)
     try:
         return resolve_operation_plan(operation, *operands, accumulator_dtype=accumulator, policy=name)
-    except TypeError:
-        if literal:
-            try:
-                return resolve_operation_plan(operation, *materialized(operands), accumulator_dtype=accumulator, policy=name)
-            except (TypeError, NotImplementedError, OverflowError):
-                pass
-        raise
+    except NoSignature:
+        if not literal:
+            raise
+        return resolve_operation_plan(operation, *materialized(operands), accumulator_dtype=accumulator, policy=name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 from numba.core import types
 
 from ..errors import IntentShapeError
-from .operations import cast_hint, check_literal, common_dtype, dtype_argument, operand_problem, option
+from . import planned
+from .operations import cast_hint, check_literal, common_dtype, converts, dtype_argument, operand_problem, option
 from .operations_index import axis_argument, tensor_argument
 from .policy import DOMAINS, accumulator_problem, widen
 from .problems import refuse
@@ -45,6 +46,8 @@ def _builtin(name: str, widens: bool):
     def rule(value, axis, acc_dtype):
         tensor_argument(what, value)
         axes = axes_argument(what, axis, value.rank)
+        if planned.promotes(value):
+            return shaped(planned.reduction(what, f"reduce_{name}", (value,), acc_dtype).output, value.rank - len(axes))
         if value.dt not in NUMERIC:
             refuse(f"{what} is not defined for bool", "use I.reduce.any or I.reduce.all, or cast, I.cast(x, I.i32)")
         dt = accumulator(what, value.dt, acc_dtype)
@@ -59,7 +62,7 @@ def _logical(name: str):
 
     def rule(value, axis):
         tensor_argument(what, value)
-        if value.dt != "bool":
+        if value.dt != "bool" and not converts(f"reduce_{name}", value.dt):
             refuse(f"{what}: a bool tensor is expected, not {value.dt}", "compare explicitly, x != 0")
         return shaped("bool", value.rank - len(axes_argument(what, axis, value.rank)))
     return rule
@@ -70,9 +73,12 @@ def _arg(name: str):
 
     def rule(value, axis):
         tensor_argument(what, value)
+        axis_argument(what, axis, value.rank)
+        if planned.promotes(value):
+            plan = planned.plan(what, f"arg_reduce_{name}", (value,))
+            return types.Tuple((shaped(plan.operands[0].convert_to, value.rank - 1), shaped(plan.output, value.rank - 1)))
         if value.dt not in NUMERIC:
             refuse(f"{what} is not defined for bool")
-        axis_argument(what, axis, value.rank)
         return types.Tuple((shaped(value.dt, value.rank - 1), shaped("index", value.rank - 1)))
     return rule
 
@@ -171,6 +177,8 @@ def _prefix(name: str, widens: bool):
         axis_argument(what, axis, value.rank)
         option(what, "inclusive", inclusive)
         option(what, "reverse", reverse)
+        if planned.promotes(value):
+            return Tensor(planned.reduction(what, name, (value,), acc_dtype).output, value.rank)
         if value.dt not in NUMERIC:
             refuse(f"{what} is not defined for bool", "cast first, I.cast(x, I.i32)")
         dt = accumulator(what, value.dt, acc_dtype)
@@ -183,6 +191,8 @@ def _prefix(name: str, widens: bool):
 def _multiply(what: str, lhs, rhs, acc_dtype) -> str:
     tensor_argument(what, lhs)
     tensor_argument(what, rhs)
+    if planned.promotes(lhs, rhs):
+        return planned.reduction(what, "matmul", (lhs, rhs), acc_dtype).output
     if lhs.dt != rhs.dt:
         refuse(f"{what}: {lhs.dt} and {rhs.dt} do not mix", f"write I.cast(x, I.{lhs.dt})")
     acc = dtype_argument(what, acc_dtype)

@@ -5,7 +5,7 @@ from ..errors import UnsupportedError
 from .active import ACTIVE, plan_operation
 from .plans import OperationPlan
 from .problems import refuse
-from .types import Lit, Scalar, Tensor, Weak, describe, dtype_of
+from .types import DTypeT, Lit, NoneT, Scalar, Tensor, Weak, describe, dtype_of
 
 
 def promotes(*args) -> bool:
@@ -45,6 +45,18 @@ def shaped_like(dt: str, args):
 
 def elementwise(what: str, operation: str, args):
     return shaped_like(plan(what, operation, args).output, args)
+
+
+def reduction(what: str, operation: str, args, acc_dtype) -> OperationPlan:
+    """The plan of an operation that combines terms. ``acc_dtype`` is the type of that argument; the dtype that an exact integer sum
+    has anyway asks for nothing."""
+    acc = None
+    if not isinstance(acc_dtype, NoneT):
+        if not isinstance(acc_dtype, DTypeT):
+            refuse(f"{what}: a dtype such as I.f32 expected, not {describe(acc_dtype)}")
+        exact = ACTIVE.policy.raises and acc_dtype.dt == "i32" and all(t.dt == "i32" for t in args)
+        acc = None if exact else acc_dtype.dt
+    return plan(what, operation, args, acc)
 
 
 def join(a, b):

@@ -162,12 +162,16 @@ def tensor_domains(roles, domain) -> tuple:
     return tuple(domain for r in roles if r is TENSOR)
 
 
+class NoSignature(TypeError):
+    """The operation has no overload for these roles."""
+
+
 def resolve(spec: OperationSpec, operands: tuple, is_tensor, accumulator=None) -> OperationPlan:
     """The plan of a specification for these operands. Raises TypeError when no signature matches, and whatever the rule raises."""
     roles = tuple(TENSOR if is_tensor(x) else WEAK for x in operands)
     overload = next((o for o in spec.overloads if o.roles == roles), None)
     if overload is None:
-        raise TypeError(f"{spec.name} takes no operands ({', '.join(r.value for r in roles)})")
+        raise NoSignature(f"{spec.name} takes no operands ({', '.join(r.value for r in roles)})")
     plan = overload.rule(operands, accumulator)
     if plan.operation != spec.name or tuple(o.role for o in plan.operands) != roles:
         raise RuntimeError(f"the plan of {plan.operation} does not agree with the registration of {spec.name}")

@@ -25,9 +25,9 @@ TARGET = os.environ.get("INTENT_TEST_TARGET", "cpu")
 
 
 @lru_cache(maxsize=512)
-def kir_of(kernel, constexprs=(), policy="strict"):
-    """The KIR of a kernel for one set of Constexprs, a tuple of (name, value)."""
-    return build_kernel(kernel.pyfunc, dict(constexprs), policy)
+def kir_of(kernel, constexprs=()):
+    """The KIR of a kernel for one set of Constexprs, a tuple of (name, value), under the kernel's policy."""
+    return build_kernel(kernel.pyfunc, dict(constexprs), kernel.policy)
 
 
 @lru_cache(maxsize=512)
@@ -44,9 +44,9 @@ def _copy(args):
     return [np.array(a, order="C", copy=True) if isinstance(a, np.ndarray) else a for a in args]
 
 
-def interpret(kernel, args, constexprs=None, policy="strict") -> list:
+def interpret(kernel, args, constexprs=None) -> list:
     """Run the reference on copies; returns the written views in parameter order."""
-    kir = kir_of(kernel, tuple((constexprs or {}).items()), policy)
+    kir = kir_of(kernel, tuple((constexprs or {}).items()))
     own = _copy(_allocate(args))
     reference.run(kir, own)
     return [a for a, p in zip(own, kir.params) if _written(p)]
