@@ -142,6 +142,8 @@ class FunctionBuilder(ControlBuilder):
                 return self.env[v.value.name]
             case "getattr":
                 return self.attribute(self.env[v.value.name], v.attr)
+            case "iternext":
+                self.e.fail(UnsupportedError, "every path through this loop leaves it, so that it never repeats", "write an if")
         self.e.fail(UnsupportedError, "this construct is not supported in a kernel")
 
     def _static(self, t):

@@ -13,6 +13,7 @@ from ..errors import IntentShapeError, LanguageError
 from ..kir import Region, Scalar, Value
 from ..typing.types import BOOL
 from .bytecode import kir_loc
+from .hints import source_text
 from .products import dummy, fit, flatten, identical, is_static, static, unflatten
 from .races import check_races
 from .structure import RETURN, Block, Copies, For, Goto, If, Lazy, Loop, Return
@@ -157,9 +158,18 @@ class ControlBuilder:
             return Outcome((ITERATION,), {**out, ("to", ITERATION): Lit(True)})
         if frame.kind == "parallel":
             word = "return" if label == RETURN else "break"
+            if word == "break":
+                self.e.b.loc = self._break_loc(label)
+                word = "return" if source_text(self.e.b.loc).startswith("return") else word
             self.e.fail(LanguageError, f"{word} cannot leave a parallel loop: its points have no order",
                         "continue skips a point; an ordered for may break")
         return self._leave_loop(frame, label, payload)
+
+    def _break_loc(self, label):
+        """Where the break stands that leads to ``label``: a jump of its own, or the end of a block that only it reaches."""
+        func_ir, here = self.typed.func_ir, self.e.b.loc
+        ends = func_ir.jumps.get(label) or [func_ir.blocks[label].body[-1].loc]
+        return kir_loc(min(ends, key=lambda loc: (loc.line < here.line, loc.line)))
 
     def _leave_loop(self, frame: Frame, label, payload: dict) -> Outcome:
         taken = {frame.shared[u]: v for u, v in payload.items() if u in frame.shared}

@@ -4,8 +4,6 @@ Every Numba hook of the untyped stage is in this file.
 """
 from __future__ import annotations
 
-import inspect
-
 from numba.core import bytecode, errors, interpreter, ir
 from numba.core.ir_utils import build_definitions
 from numba.core.ssa import reconstruct_ssa
@@ -13,6 +11,7 @@ from numba.core.ssa import reconstruct_ssa
 from ..errors import CompileError, IntentNameError, LanguageError, UnsupportedError, diagnostic
 from ..kir import Loc
 from ..language.signature import function_loc
+from .forbidden import refuse_forbidden
 
 
 NEEDED_PEEPHOLES = {"peep_hole_list_to_tuple", "peep_hole_call_function_ex_to_call_function_kw"}
@@ -60,23 +59,16 @@ def fail(cls, loc, message: str, hint: str = "", notes: tuple = ()):
 
 def untyped_ir(pyfunc) -> ir.FunctionIR:
     """Numba IR before SSA."""
-    _refuse_kinds(pyfunc)
+    refuse_forbidden(pyfunc)
     try:
         func_id = bytecode.FunctionIdentity.from_function(pyfunc)
         func_ir = _ColumnInterpreter(func_id).interpret(bytecode.ByteCode(func_id))
     except CompileError:
         raise
-    except errors.NumbaError as e:
+    except (errors.NumbaError, errors.UnsupportedBytecodeError) as e:
         raise _translation_error(pyfunc, e) from None
     _refuse_statements(func_ir)
     return func_ir
-
-
-def _refuse_kinds(pyfunc) -> None:
-    kind = ("a coroutine" if inspect.iscoroutinefunction(pyfunc) or inspect.isasyncgenfunction(pyfunc)
-            else "a generator" if inspect.isgeneratorfunction(pyfunc) else None)
-    if kind:
-        raise LanguageError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: {kind} cannot be a kernel or helper"))
 
 
 def _translation_error(pyfunc, e) -> CompileError:
@@ -90,7 +82,7 @@ _EXPRESSIONS = {
     "build_list": "lists do not exist in a kernel; write a tuple", "build_set": "sets do not exist in a kernel",
     "build_map": "dicts do not exist in a kernel; I.record(field=value) makes a named product",
     "make_function": "functions cannot be defined inside a kernel; write an @intent.fn helper outside",
-    "yield": "a kernel cannot yield", "build_string": "strings do not exist in a kernel",
+    "build_string": "strings do not exist in a kernel",
 }
 
 
@@ -106,8 +98,6 @@ def _refuse_statements(func_ir: ir.FunctionIR) -> None:
             match inst:
                 case ir.Assign(value=ir.Expr() as e) if e.op in _EXPRESSIONS:
                     report(e.loc, _EXPRESSIONS[e.op])
-                case ir.Assign(value=ir.Yield()):
-                    report(inst.loc, _EXPRESSIONS["yield"])
                 case ir.Assign(value=ir.Global(name="str") as e) if inst.target.name.startswith("$") and e.value is str:
                     report(e.loc, _EXPRESSIONS["build_string"])
                 case ir.Raise() | ir.StaticRaise() | ir.TryRaise() | ir.StaticTryRaise():
@@ -118,10 +108,6 @@ def _refuse_statements(func_ir: ir.FunctionIR) -> None:
                     report(inst.loc, "attributes cannot be assigned; values are immutable")
                 case ir.DelItem():
                     report(inst.loc, "elements cannot be deleted")
-                case ir.EnterWith() | ir.PopBlock():
-                    report(inst.loc, "with and try do not exist in a kernel")
-                case ir.Assign(value=ir.Global(name="mark_try_block")):
-                    report(inst.loc, "with and try do not exist in a kernel")
     if found:
         raise LanguageError(found)
 
@@ -131,7 +117,7 @@ def to_ssa(func_ir: ir.FunctionIR) -> ir.FunctionIR:
     func_ir.blocks = _ssa(func_ir)
     func_ir._definitions = build_definitions(func_ir.blocks)
     _refuse_unbound(func_ir)
-    _thread_jumps(func_ir.blocks)
+    func_ir.jumps = _thread_jumps(func_ir.blocks)
     _join_chains(func_ir.blocks)
     return func_ir
 
@@ -169,8 +155,10 @@ def _has_phi(block) -> bool:
     return any(isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi" for s in block.body)
 
 
-def _thread_jumps(blocks: dict) -> None:
-    """Drop blocks that only jump on: a break and the end of a loop then lead to one place."""
+def _thread_jumps(blocks: dict) -> dict:
+    """Drop blocks that only jump on: a break and the end of a loop then lead to one place. Gives, for each label, where the
+    jumps to it that were dropped stood."""
+    jumps: dict = {}
     for label in list(blocks):
         block = blocks[label]
         body = [s for s in block.body if not isinstance(s, (ir.Del, ir.PopBlock))]
@@ -180,6 +168,7 @@ def _thread_jumps(blocks: dict) -> None:
         sources = [b for b in blocks if label in _targets(blocks[b])]
         if any(target in _targets(blocks[b]) or b == label for b in sources):
             continue                        # a source would reach the target twice, with different merge values
+        jumps[target] = [*jumps.pop(label, ()), body[0].loc, *jumps.get(target, ())]
         for b in sources:
             _redirect(blocks[b], label, target)
         for s in blocks[target].body:
@@ -189,6 +178,7 @@ def _thread_jumps(blocks: dict) -> None:
                 phi.incoming_blocks[:] = [b for b, _ in pairs]
                 phi.incoming_values[:] = [v for _, v in pairs]
         del blocks[label]
+    return jumps
 
 
 def _targets(block) -> tuple:

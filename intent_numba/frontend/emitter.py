@@ -35,6 +35,7 @@ class Emitter:
         self.domains: dict = {}                 # domain value -> its arguments
         self.negations: dict = {}               # not x -> x
         self.clamped: dict = {}                 # "%name" -> Extent it equals where that is not negative
+        self.quotients: dict = {}               # "%name" -> (Extent, Extent) whose exact quotient it is
         self.private: set = set()               # buffers of the expansion of an operation, invisible to the program
 
     # --- operations --------------------------------------------------------------------------------------------------
@@ -217,6 +218,21 @@ class Emitter:
         while any(s in self.clamped for s in e.symbols):
             e = e.substitute(self.clamped)
         return e
+
+    def same_count(self, a: Extent, b: Extent) -> bool:
+        """Provably equal, where extents that ``reshape`` inferred divide evenly."""
+        return self._vanishes(self._resolve(a) - self._resolve(b))
+
+    def _vanishes(self, d: Extent) -> bool:
+        if d.const is not None:
+            return d.const == 0
+        for s in d.symbols & self.quotients.keys():
+            if all(m.count(s) <= 1 for m, _ in d.terms):
+                without = Extent(tuple((m, c) for m, c in d.terms if s not in m))
+                factor = Extent(tuple((tuple(t for t in m if t != s), c) for m, c in d.terms if s in m))
+                source, rest = self.quotients[s]
+                return self._vanishes(without * rest + factor * source)
+        return False
 
     def different(self, a: Extent, b: Extent) -> bool:
         """Provably unequal."""

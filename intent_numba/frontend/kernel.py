@@ -17,7 +17,7 @@ from ..typing.types import EnumT, Lit, NoneT, Scalar, View, describe
 from .build import FunctionBuilder, front
 from .cleanup import drop_dead
 from .emitter import Emitter
-from .pipeline import TYPING, Session
+from .pipeline import TYPING, Session, returned_value_loc
 
 
 def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict") -> kir.Kernel:
@@ -37,7 +37,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
         try:
             typed = session.specialize(pyfunc, tuple(_argument_type(p, values) for p in signature.parameters))
             if not isinstance(typed.return_type, (NoneT, types.NoneType)):
-                raise LanguageError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: a kernel returns nothing, this one returns "
+                raise LanguageError(diagnostic(returned_value_loc(typed), f"{pyfunc.__name__}: a kernel returns nothing, this one returns "
                                                f"{describe(typed.return_type)}", "write results to Out views"))
             params = {p.name: Value(p.name, _parameter_type(p.annotation)) for p in signature.runtime}
             emitter = Emitter(pyfunc.__name__, params.values(), policy)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import builtins
 import types as pytypes
 
+import numpy as np
 from numba.core import ir
 from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import build_definitions
 
+from .. import language
 from ..errors import CompileError, IntentNameError, LanguageError, UnsupportedError
 from ..language.annotations import Enum
 from ..language.dtypes import DType
@@ -21,6 +23,7 @@ from ..language.operation import Namespace, Operation
 from ..language.structured import arg_reduce
 from ..typing.context import OPERATORS, Literal
 from .bytecode import fail
+from .hints import FOREIGN, member_hint
 
 BUILTIN_HINTS = {"sum": "use I.reduce.sum", "any": "use I.reduce.any", "all": "use I.reduce.all", "int": "use I.cast(x, I.i32)",
                  "float": "use I.cast(x, I.f32)", "round": "use I.floor(x + 0.5) or I.cast",
@@ -123,15 +126,8 @@ def _member(obj, attr: str, loc):
     label = "I" if label == "intent_numba.language" else label
     public = not attr.startswith("_") and (not isinstance(obj, Operation) or isinstance(obj.__dict__.get(attr), Operation))
     if not public or not hasattr(obj, attr):
-        fail(IntentNameError, loc, f"{label} has no member {attr!r}", _closest(obj, attr))
+        fail(IntentNameError, loc, f"{label} has no member {attr!r}", member_hint(label, attr, dir(obj)))
     return _allowed(getattr(obj, attr), f"{label}.{attr}", loc)
-
-
-def _closest(obj, attr: str) -> str:
-    import difflib
-    names = [n for n in dir(obj) if not n.startswith("_")]
-    close = difflib.get_close_matches(attr, names, 1)
-    return f"did you mean {close[0]}?" if close else ""
 
 
 def _constant(value, loc):
@@ -174,8 +170,15 @@ def _allowed(obj, name: str, loc):
     plain = getattr(obj, "__name__", name)
     if getattr(builtins, plain, None) is obj:
         fail(LanguageError, loc, f"Python's {plain} cannot be used in a kernel", BUILTIN_HINTS.get(plain, ""))
+    if isinstance(obj, type):
+        return obj                          # its attributes are captured values; calling it is refused when it is called
     if callable(obj):
-        fail(LanguageError, loc, f"{name!r} is an ordinary Python function or class; a kernel cannot call it",
+        same = getattr(language, plain, None)
+        fail(LanguageError, loc, f"{name!r} is an ordinary Python function; a kernel cannot call it",
+             f"write I.{plain}" if isinstance(same, Operation) else FOREIGN[plain] if "." in name and plain in FOREIGN else
              "decorate it with @intent.fn, or @numba.njit if it works on scalars")
+    if isinstance(obj, np.generic) and isinstance(obj.item(), NUMBERS):
+        fail(LanguageError, loc, f"{name!r} is a NumPy {type(obj).__name__}: only Python's bool, int and float can be captured",
+             f"write {name} = {type(obj.item()).__name__}({name}) outside the kernel")
     fail(LanguageError, loc, f"{name!r} is a {type(obj).__name__}: only bool, int, float and enum values can be captured",
-         "pass arrays as parameters")
+         "pass arrays as parameters" if hasattr(obj, "__array__") or hasattr(obj, "__len__") else "bind the number itself to a name")

@@ -6,6 +6,7 @@ recursion. All independent type errors of a function are reported together.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 from numba.core import errors as nberrors
@@ -25,12 +26,16 @@ from ..typing.problems import Refusal, refuse
 from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, Weak, describe)
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune
+from .hints import FOREIGN, logic_hint, with_operand
 from .literals import report_statics, resolve_statics
 from .locals import joined_locals
 from .structure import is_phi, names_read
 
 TYPING = IntentTypingContext()
 TARGET = IntentTargetContext(TYPING)
+
+
+NOT_SUPPORTED = "this construct is not supported in a kernel"
 
 
 @dataclass
@@ -124,13 +129,19 @@ class Session:
             with target_extension.target_override("cpu"):
                 dispatcher.compile(key)
         except nberrors.NumbaError as e:
-            refuse(f"{name}: Numba cannot compile it for ({', '.join(dts)}): {str(e).strip().splitlines()[0]}")
+            refuse(f"{name}: Numba cannot compile it for ({', '.join(dts)}): {_reason(e)}")
         result = dispatcher.overloads[key].signature.return_type
         if isinstance(result, types.Literal):
             result = result.literal_type
         if result not in INTENT_OF:
             refuse(f"{name}: an @njit function must return a scalar, not {result}")
         return Scalar(INTENT_OF[result])
+
+
+def _reason(e: nberrors.NumbaError) -> str:
+    """The line of a Numba error that says what is wrong."""
+    lines = [re.sub("\x1b\\[[0-9;]*m", "", line).strip() for line in str(e).splitlines()]
+    return next((line for line in lines if line and not line.startswith("Failed in")), "it fails")
 
 
 NUMBA_OF = {"bool": types.boolean, "index": types.int64, "i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64,
@@ -303,6 +314,23 @@ def _through_copies(func_ir, name: str) -> str:
         name = source
 
 
+def returned_value_loc(typed: Typed):
+    """Where a function returns something other than None."""
+    func_ir = typed.func_ir
+    for block in func_ir.blocks.values():
+        for s in block.body:
+            if isinstance(s, ir.Return) and s.loc.line > func_ir.func_id.firstlineno and _gives_value(func_ir, s.value.name):
+                return kir_loc(s.loc)
+    return kir_loc(_last_return(func_ir))
+
+
+def _gives_value(func_ir, name: str) -> bool:
+    found = _assignment(func_ir, name)
+    if isinstance(found, ir.Expr) and found.op == "cast":
+        found = _assignment(func_ir, found.value.name)
+    return not (isinstance(found, ir.Const) and found.value is None)
+
+
 def _last_return(func_ir):
     return [inst.loc for block in func_ir.blocks.values() for inst in block.body if isinstance(inst, ir.Return)][-1]
 
@@ -310,6 +338,7 @@ def _last_return(func_ir):
 def _report(func_ir, inferer, found) -> CompileError:
     """One error with a diagnostic for each independent mistake, in source order."""
     entries = [entry for e in _independent(func_ir, found) for entry in _diagnose(func_ir, inferer, e)]
+    entries = [entry for entry in entries if entry[1].message != NOT_SUPPORTED] or entries      # the others may follow from these
     seen, unique = set(), []
     for cls, d in sorted(entries, key=lambda entry: (entry[1].line or 0, entry[1].col or 0)):
         key = (d.line, d.col, d.message)
@@ -343,6 +372,11 @@ def _inputs(constraint) -> list[str]:
     return []
 
 
+def _operands(constraint) -> list[str]:
+    """The operands that a hint may be about: of a store only the value."""
+    return [constraint.value.name] if isinstance(constraint, typeinfer.SetItemConstraint) else _inputs(constraint)
+
+
 def _diagnose(func_ir, inferer, e):
     loc = getattr(e, "at", None) or getattr(e, "loc", None)
     where = kir_loc(loc) if loc is not None else function_loc(func_ir.func_id.func)
@@ -350,7 +384,7 @@ def _diagnose(func_ir, inferer, e):
         case Mismatch():
             yield _mismatch(func_ir, inferer, e, where)
         case Refusal(located=None):
-            yield e.cls, diagnostic(where, e.message, e.hint)
+            yield e.cls, diagnostic(where, e.message, _quoting(func_ir, inferer, e, where))
         case Refusal(located=inner):
             for d in inner.diagnostics:
                 yield type(inner), diagnostic(d.loc, d.message, d.hint, (*d.notes, (where, "called here")))
@@ -361,7 +395,16 @@ def _diagnose(func_ir, inferer, e):
             if "unpack" in text or "wrong tuple length" in text:
                 yield IntentShapeError, diagnostic(where, "this value does not have as many components as there are names", "")
             else:
-                yield UnsupportedError, diagnostic(where, "this construct is not supported in a kernel", "")
+                yield UnsupportedError, diagnostic(where, NOT_SUPPORTED, "")
+
+
+def _quoting(func_ir, inferer, e: Refusal, where) -> str:
+    """The hint of a refusal, with the author's own operands in it."""
+    if e.message.startswith("a condition must be a bool scalar, not a bool tensor"):
+        return logic_hint(where) or e.hint
+    if isinstance(e.constraint, typeinfer.GetAttrConstraint):
+        return FOREIGN.get(e.constraint.attr, e.hint)
+    return with_operand(func_ir, inferer, _operands(e.constraint), e.hint)
 
 
 def _mismatch(func_ir, inferer, cause: Mismatch, where):

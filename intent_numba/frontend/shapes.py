@@ -147,8 +147,8 @@ def product(extents) -> Extent:
 
 
 def reshape(e: Emitter, v: Value, wanted: tuple[Extent, ...]) -> Value:
-    """Row-major reshape; an extent of -1 is inferred. Counts that differ provably are refused; that dynamic ones agree is the
-    author's word."""
+    """Row-major reshape; an extent of -1 is inferred, and that it divides evenly is the author's word. Other counts must agree
+    provably."""
     source = product(v.type.shape)
     holes = [i for i, x in enumerate(wanted) if x.const == -1]
     if holes:
@@ -157,9 +157,12 @@ def reshape(e: Emitter, v: Value, wanted: tuple[Extent, ...]) -> Value:
         if inferred is None:
             inferred = _divided_at_run_time(e, source, rest)
         wanted = (*wanted[:holes[0]], inferred, *wanted[holes[0] + 1:])
-    elif e.different(source, product(wanted)):
-        e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} has {extent_text(source)} elements, "
-                                 f"{shape_text(wanted)} has {extent_text(product(wanted))}")
+    elif not e.same_count(source, product(wanted)):
+        if e.different(source, product(wanted)):
+            e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} has {extent_text(source)} elements, "
+                                     f"{shape_text(wanted)} has {extent_text(product(wanted))}")
+        e.fail(IntentShapeError, f"I.reshape: {shape_text(v.type.shape)} and {shape_text(wanted)} are not known to have the same count",
+               "write -1 for one extent, or build the shape from the extents of the value")
     if not wanted and isinstance(v.type, Scalar):
         return e.one("broadcast", (v,), Tensor(v.type.dt, ()))
     if isinstance(v.type, Scalar):
@@ -194,5 +197,7 @@ def _divided_at_run_time(e: Emitter, source: Extent, rest: Extent) -> Extent:
         e.fail(IntentShapeError, f"I.reshape: {extent_text(source)} elements do not divide into {extent_text(rest)}")
     index = Scalar("index")
     n = e.one("floordiv", (e.value(Idx(source)), e.value(Idx(rest))), index)
-    e.low[e.extent(n).symbol] = Extent.of(0)
+    symbol = e.extent(n).symbol
+    e.low[symbol] = Extent.of(0)
+    e.quotients[symbol] = source, rest
     return e.extent(n)

@@ -2,12 +2,14 @@
 globals and closure, also when they are strings, and where dtypes come from an enclosing function."""
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 from dataclasses import dataclass
 
 from ..errors import IntentNameError, IntentTypeError, LanguageError, diagnostic
 from .annotations import ConstexprAnnotation, Enum, ViewAnnotation
-from .dtypes import DType
+from .dtypes import DType, dtype_hint
 
 REQUIRED = inspect.Parameter.empty
 
@@ -68,13 +70,14 @@ def _resolve_all(pyfunc, helper: bool) -> Signature:
         annotation = None if p.annotation is p.empty else _resolve(pyfunc, p.name, p.annotation)
         if annotation is None and not helper:
             raise IntentTypeError(_at(pyfunc, f"{pyfunc.__name__}: parameter {p.name!r} has no annotation",
-                                      'write I.In[I.f32, ("N",)], I.f32 for a runtime scalar, or I.Constexpr[int]'))
+                                      'write I.In[I.f32, ("N",)], I.f32 for a runtime scalar, or I.Constexpr[int]', p.name))
         if annotation is not None and not isinstance(annotation, (ViewAnnotation, DType, ConstexprAnnotation)):
             if isinstance(annotation, type) and issubclass(annotation, Enum):
                 hint = f"write I.Constexpr[{annotation.__name__}]"
             else:
-                hint = "a view, a dtype or I.Constexpr[...] is expected"
-            raise IntentTypeError(_at(pyfunc, f"{pyfunc.__name__}: parameter {p.name!r} cannot be annotated with {annotation!r}", hint))
+                hint = dtype_hint(annotation) or "a view, a dtype or I.Constexpr[...] is expected"
+            message = f"{pyfunc.__name__}: parameter {p.name!r} cannot be annotated with {annotation!r}"
+            raise IntentTypeError(_at(pyfunc, message, hint, p.name))
         out.append(Parameter(p.name, annotation, p.default, p.kind is p.KEYWORD_ONLY))
     return Signature(tuple(out))
 
@@ -92,9 +95,10 @@ def _resolve(pyfunc, name: str, annotation):
     try:
         return eval(annotation, scope)
     except NameError as e:
-        raise IntentNameError(_at(pyfunc, f"{pyfunc.__name__}: the annotation of {name!r} names something undefined: {e}")) from None
+        raise IntentNameError(_at(pyfunc, f"{pyfunc.__name__}: the annotation of {name!r} names something undefined: {e}",
+                                  parameter=name)) from None
     except (TypeError, ValueError, AttributeError, SyntaxError) as e:
-        raise IntentTypeError(_at(pyfunc, f"{pyfunc.__name__}: the annotation of {name!r} is wrong: {e}")) from None
+        raise IntentTypeError(_at(pyfunc, f"{pyfunc.__name__}: the annotation of {name!r} is wrong: {e}", parameter=name)) from None
 
 
 def _callers(pyfunc, annotation: str, known: dict) -> dict:
@@ -112,8 +116,8 @@ def _callers(pyfunc, annotation: str, known: dict) -> dict:
     return {}
 
 
-def _at(pyfunc, message: str, hint: str = ""):
-    return diagnostic(function_loc(pyfunc), message, hint)
+def _at(pyfunc, message: str, hint: str = "", parameter: str = ""):
+    return diagnostic(parameter and parameter_loc(pyfunc, parameter) or function_loc(pyfunc), message, hint)
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,25 @@ class _FunctionLoc:
     col: int | None = None
     end_line: int | None = None
     end_col: int | None = None
+
+
+def parameter_loc(pyfunc, name: str) -> _FunctionLoc | None:
+    """Where the parameter stands in the source, None where there is no source."""
+    code = pyfunc.__code__
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1:]
+    try:
+        block = inspect.getblock(lines)
+        indent = len(block[0]) - len(block[0].lstrip())
+        tree = ast.parse(("if 1:\n" if indent else "\n") + "".join(block)).body[0]
+        function = tree.body[0] if isinstance(tree, ast.If) else tree
+        arguments = function.args                               # type: ignore[attr-defined]
+    except (SyntaxError, IndexError, AttributeError):
+        return None
+    for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        if a.arg == name:
+            first = code.co_firstlineno - 2
+            return _FunctionLoc(code.co_filename, first + a.lineno, a.col_offset, first + a.end_lineno, a.end_col_offset)
+    return None
 
 
 def function_loc(pyfunc) -> _FunctionLoc:

@@ -7,9 +7,11 @@ wrong extent in KIR is found here and not in a wrong answer.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
+from ..errors import InvalidInput
 from ..kir.ir import Kernel, Op, Region
 from ..kir.ops import ELEMENTWISE
 from ..kir.types import Domain, Extent, Scalar
@@ -185,7 +187,11 @@ def _expand(frame, op, args):
 
 
 def _reshape(frame, op, args):
-    return (args[0].reshape(frame.shape(op.result.type)),)
+    shape = frame.shape(op.result.type)
+    if math.prod(shape) != args[0].size:
+        raise InvalidInput(f"line {op.loc.line}: " * (op.loc is not None)
+                           + f"reshape of {args[0].size} elements to {shape}, which has {math.prod(shape)}")
+    return (args[0].reshape(shape),)
 
 
 def _transpose(frame, op, args):

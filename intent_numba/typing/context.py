@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import types as pytypes
 
+import numpy as np
 from numba.core import target_extension, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.typeconv import Conversion
@@ -261,6 +262,12 @@ class IntentTypingContext(BaseContext):
         if isinstance(func, Static) and getattr(func.obj, "__intent_kernel__", False):
             refuse(f"a kernel cannot call the kernel {getattr(func.obj, '__name__', '')}".rstrip(),
                    "share code through an @intent.fn helper", LanguageError)
+        if isinstance(func, Static) and isinstance(func.obj, type):
+            dt = np.dtype(func.obj).name if issubclass(func.obj, np.generic) else ""
+            known = {"float": "f", "int": "i", "uint": "u"}.get(dt.rstrip("0123456789"))
+            refuse(f"the class {func.obj.__name__} cannot be called in a kernel",
+                   f"write I.cast(x, I.{known}{dt.lstrip('abcdefghijklmnopqrstuvwxyz')})" if known else "its attributes can be read",
+                   LanguageError)
         refuse(f"{describe(func) if isinstance(func, types.Type) else func} cannot be called in a kernel",
                "call I. operations, @intent.fn helpers or @numba.njit functions of scalars", LanguageError)
 

@@ -152,6 +152,8 @@ def _domain_hint(kind: str, dt: str) -> str:
         return "use I.floor_divide(x, y) for floats"
     if kind == "power":
         return "use I.pow for floats"
+    if kind in ("and", "or", "xor", "shl", "shr") and dt in DOMAINS["f"]:
+        return f"I.bitcast(x, I.i{WIDTH[dt]}) gives the bits"
     if dt == "bool":
         return "use & | ^ ~ on bool, or cast it, I.cast(x, I.i32)"
     if POINTWISE[kind].domain == "f":

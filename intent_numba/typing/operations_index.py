@@ -367,6 +367,10 @@ def axis_argument(what: str, t, rank: int) -> int:
     return t.value % rank
 
 
+def _article(text: str) -> str:
+    return f"an {text}" if text[:1] in "aeiou" or text[:2] in ("f1", "f3", "f6", "f8") else f"a {text}"
+
+
 def attribute(t, name: str):
     """Type of ``value.name`` for run-time values, None when there is no such attribute."""
     if isinstance(t, (View, Tensor, Buffer)):
@@ -374,7 +378,7 @@ def attribute(t, name: str):
             return types.UniTuple(INDEX, t.rank) if t.rank else types.Tuple(())
         if name == "dtype":
             return DTypeT(t.dt)
-        refuse(f"a {describe(t)} has no attribute {name!r}", "it has .shape and .dtype; everything else is an I. operation")
+        refuse(f"{_article(describe(t))} has no attribute {name!r}", "it has .shape and .dtype; everything else is an I. operation")
     if isinstance(t, Record):
         found = t.get(name)
         if found is None:

@@ -44,7 +44,7 @@ def test_place_source_caret_and_hint():
         "<rendering>:2:33: +: f32 and i32 do not mix; there is no implicit promotion",
         "    é = 1; y[:] = (x[:] * 2) + (x[:] + k[:])",
         "                                ^^^^^^^^^^^",
-        "  hint: write I.cast(x, I.f32)"]
+        "  hint: write I.cast(k[:], I.f32)"]
 
 
 def test_without_a_source_only_the_snippet_is_missing():
