@@ -147,3 +147,11 @@ def test_rows_of_scores_stay_in_the_task(h, s, t, d, rng):
     assert plan.panel is not None and plan.panel.n is None
     check(attention, [normal(rng, (h, s, d)), normal(rng, (h, t, d)), normal(rng, (h, t, d)), out((h, s, d), "f32")],
           layouts=("contiguous", "mixed"))
+
+
+def test_large_outputs_go_around_the_caches(rng):
+    x = normal(rng, (5000, 1303))
+    for offset in (0, 1):                                    # elements past an aligned address
+        y = np.zeros(x.size + 8, np.float32)[offset:offset + x.size].reshape(x.shape)
+        biased(x, x[0], y)
+        assert np.array_equal(y, x + x[0])

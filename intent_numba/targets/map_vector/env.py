@@ -55,11 +55,13 @@ class Env:
         self.turned: dict[int, str] = {}                     # id of a Store -> where it goes instead (see turning.py)
         self.runner = None                                   # runs the statements inside loops and branches (see panel.py)
         self.arena = ""                                      # memory of grouped accumulators (see grouped.py)
+        self.streamed = False                                # stores went around the caches
         self.host = False
         self._scopes: list[dict] = [{}]
         self._varies: dict = {}
         self._axes: dict = {}
         self.reads_memo: dict = {}
+        self._sizing = False
         self._words: set[str] = set()
         self._temps: dict = {}
         self._used: list = []
@@ -227,8 +229,18 @@ class Env:
             self.fn.cache[key] = self.fn.entry(text)
         return Val("bool", self.fn.cache[key])
 
+    @contextmanager
+    def sizing(self):
+        """Extents are those that memory is laid out for: bounds where cells of the task will decide."""
+        self._sizing = True
+        with self.scope():
+            yield
+        self._sizing = False
+
     def extent(self, e: Extent) -> Val:
         """The value of an extent; a vector if it depends on a varying cell."""
+        if self._sizing:
+            e = self.program.bounds.get(e, e)
         if e.const is not None:
             return index(e.const)
         private = any(s.startswith("%") for s in e.symbols)

@@ -16,6 +16,12 @@ from ..llvm.values import BYTES, MEMORY, Val
 from .env import ONE, ZERO, Env, index
 
 
+STREAM_BYTES = 24 << 20
+"""Size of an output that is written around the caches."""
+STREAM_ALIGN = 16
+"""What NumPy's large arrays are aligned to."""
+
+
 @dataclass(frozen=True)
 class Storage:
     """A resource's memory: ``strides`` in elements for the dimensions behind the first ``skip``. ``lanes``: interleaved, element
@@ -231,6 +237,17 @@ def _store_tile(env: Env, st: Storage, coords, offset: Val, step: Val, x: Val, m
     pointer = o.gep(dt, st.base, offset)
     if _whole(env, st, coords, step, mask):
         return o.store(x, pointer)
+    if mask is None and _streams(env, st, x.lanes):
+        with env.fn.if_else(_streaming(env, st, pointer, step).text) as branch:
+            o.store(x, pointer, align=STREAM_ALIGN, nontemporal=True)
+            branch.orelse()
+            _store_cached(env, st, pointer, step, x, mask)
+        return None
+    return _store_cached(env, st, pointer, step, x, mask)
+
+
+def _store_cached(env: Env, st: Storage, pointer: str, step: Val, x: Val, mask: Val | None) -> None:
+    o, dt = env.o, st.resource.dt
     stage = _stage(env, dt, x.lanes)
     direct = _direct(env, step, mask).text
     o.store(x, env.fn.ins(f"select i1 {direct}, ptr {pointer}, ptr {stage}"))
@@ -238,6 +255,27 @@ def _store_tile(env: Env, st: Storage, coords, offset: Val, step: Val, x: Val, m
     with env.fn.if_(staged):
         _help(env, "copy_out", dt, [("ptr", stage), ("ptr", pointer), ("i64", step.text), ("i64", _bits64(env, mask))])
     return None
+
+
+def _streams(env: Env, st: Storage, lanes: int) -> bool:
+    """Whether stores to a resource may go around the caches: outputs, in aligned pieces."""
+    return st.resource.kind == "view" and lanes * BYTES[st.resource.dt] % STREAM_ALIGN == 0
+
+
+def _streaming(env: Env, st: Storage, pointer: str, step: Val) -> Val:
+    """Whether this store does: the view is larger than the caches, so that fetching its lines before they are overwritten is a third
+    of the traffic of a copy; and the tile is whole and aligned."""
+    o, fn = env.o, env.fn
+    key = ("large", st.resource.name)
+    if key not in fn.cache:
+        size = str(BYTES[st.resource.dt])
+        for k in range(len(st.resource.shape)):
+            size = fn.entry(f"mul i64 {size}, {env.slot(env.layout.extents[st.resource.name, k])}")
+        fn.cache[key] = fn.entry(f"icmp sgt i64 {size}, {STREAM_BYTES}")
+        env.streamed = True
+    low = fn.ins(f"and i64 {fn.ins(f'ptrtoint ptr {pointer} to i64')}, {STREAM_ALIGN - 1}")
+    aligned = Val("bool", fn.ins(f"icmp eq i64 {low}, 0"))
+    return o.and_(o.and_(_direct(env, step, None), Val("bool", fn.cache[key])), aligned)
 
 
 def _gather(env: Env, st: Storage, coords, mask: Val | None) -> Val:

@@ -65,7 +65,7 @@ def _task_columns(program: Program, stage: Stage, contracts) -> Panel | None:
     products = {id(s): _product(ph, s, m, n) for ph, s in contracts}
     if any(_reads(p.a, varying) or _reads(p.b, varying) for p in products.values()):
         return None
-    return _panel(stage, m, n, ROWS_BLOCK, products, varying)
+    return _panel(program, stage, m, n, ROWS_BLOCK, products, varying)
 
 
 def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
@@ -82,16 +82,16 @@ def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
         products[id(s)] = _product(ph, s, m, across[-1])
     if any(_reads(p.b, varying) for p in products.values()):
         return None
-    panel = _panel(stage, m, None, FEW_ROWS, products, varying)
+    panel = _panel(program, stage, m, None, FEW_ROWS, products, varying)
     if panel is not None and any((key, "b") not in panel.early for key in products):
         return replace(panel, rows=ROWS_BLOCK)               # right operands are packed for every block: let it be worth it
     return panel
 
 
-def _panel(stage: Stage, m: Axis, n: Axis | None, rows: int, products, varying: frozenset[str]) -> Panel | None:
+def _panel(program: Program, stage: Stage, m: Axis, n: Axis | None, rows: int, products, varying: frozenset[str]) -> Panel | None:
     private = {r.name for r in stage.resources}
     scratch_varies = all(r.name in varying for r in stage.resources if len(r.shape) > len(r.axes))
-    if not scratch_varies or not _sized(products, private) or not _uniform(stage.body, varying):
+    if not scratch_varies or not _sized(program, products, private) or not _uniform(stage.body, varying):
         return None
     changes = private | {t for ph in walk_phases(stage.body) for s in ph.sinks for t in sink_targets(s)}
     early = frozenset((key, side) for key, p in products.items() for side in "ab" if not _reads(getattr(p, side), changes))
@@ -127,9 +127,10 @@ def _cells(e) -> set[str]:
     return {t for s in e.symbols if s.startswith("%") for t in (s, s[1:])}
 
 
-def _sized(products, private: set[str]) -> bool:
-    """Buffers are sized before the first point: no extent may be a private cell."""
-    return not any(_cells(a.extent) & private for p in products.values() for a in (p.n, *p.reduced))
+def _sized(program: Program, products, private: set[str]) -> bool:
+    """Buffers are sized before the first point: an extent that a private cell decides needs a bound."""
+    decided = [a.extent for p in products.values() for a in (p.n, *p.reduced) if _cells(a.extent) & private]
+    return all(e in program.bounds and program.bounds[e].const is not None for e in decided)
 
 
 def _uniform(body, varying: frozenset[str]) -> bool:
@@ -167,8 +168,9 @@ def scratch_sizes(env: Env, stage: Stage, panel: Panel) -> list[tuple[object, Va
             elements = o.mul(index(panel.rows), _point_size(env, shape))
         out.append((r.name, o.mul(o.add(elements, index(PHASE_LANES)), index(BYTES[r.dt]))))
     for key, p in panel.products.items():
-        width = width_of(env, panel, p)
-        parts = (*tiles.sizes(env, p, panel.rows, width), o.mul(index(panel.rows), width))
+        with env.sizing():
+            width = width_of(env, panel, p)
+            parts = (*tiles.sizes(env, p, panel.rows, width), o.mul(index(panel.rows), width))
         for name, elements in zip(("a", "b", "chains", "c"), parts):
             out.append(((key, name), o.mul(o.add(elements, index(PHASE_LANES)), index(BYTES[p.dt]))))
     return out
@@ -405,7 +407,9 @@ def _result_place(env: Env, block: Block, p: tiles.Product) -> tuple[str, Val] |
     if panel.n is not None:
         return st.base, index(COLUMNS_BLOCK)
     coords = s.coords[st.skip:]
-    if not coords or coords[-1].op != "axis" or coords[-1].attr != p.n.name or st.resource.shape[-1] != p.n.extent:
+    if not coords or coords[-1].op != "axis" or coords[-1].attr != p.n.name:
+        return None
+    if st.resource.shape[-1] not in (p.n.extent, env.program.bounds.get(p.n.extent)):
         return None
     if any(n.op == "axis" and n.attr in (p.n.name, p.m.name) for c in coords[:-1] for n in walk_nodes(c)):
         return None

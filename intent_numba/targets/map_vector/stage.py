@@ -50,6 +50,8 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
         _walk(env, stage, plan)
     if block is not None:
         fn.call("void", module.declare("void", "free", "ptr"), [("ptr", block)])
+    if env.streamed:
+        fn.do("fence seq_cst")
     fn.ret()
     if block is not None:
         fn.label(failed)
