@@ -91,6 +91,8 @@ class Lowering:
         self.flush(ctx)
         prog = Program(k.name, params, k.symbols(), ctx.resources, ctx.stmts, self.g, dict(k.externs))
         prog.inplace = inplace_pairs(prog)
+        decided = {e for e in self.extents.values() if any(s[0] == "%" for s in e.symbols)}
+        prog.bounds = {e: bound for e in decided if (bound := self.bounds.upper(e)) is not None}
         return prog
 
     # -- blocks

@@ -328,7 +328,7 @@ class _Reader:
 
 
 def parse_program(text: str) -> Program:
-    """The program a text describes; raises ParseError. Externs and read/write summaries are not part of the text."""
+    """The program a text describes; raises ParseError. Externs, bounds and read/write summaries are not part of the text."""
     return _Reader(text).program()
 
 

@@ -269,7 +269,8 @@ class Param:
 @dataclass
 class Program:
     """``symbols`` maps shape names to (view, axis). ``inplace`` lists pairs (input view, output view) that may be the very
-    same memory without changing the result of this program."""
+    same memory without changing the result of this program. ``bounds`` maps extents that cells of a task decide to extents that
+    they cannot exceed."""
     name: str
     params: list[Param]
     symbols: dict[str, tuple[str, int]]
@@ -278,3 +279,4 @@ class Program:
     graph: Graph
     externs: dict = field(default_factory=dict)
     inplace: frozenset = frozenset()
+    bounds: dict = field(default_factory=dict)
