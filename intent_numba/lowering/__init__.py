@@ -8,7 +8,8 @@ from __future__ import annotations
 
 def lower(kernel, alias=frozenset()):
     """The task program of a verified kernel. ``alias`` holds pairs of view names that may overlap: accesses to them then keep
-    program order. Raises UnsupportedError for constructs that are not lowered yet."""
+    program order. A single name stands for a view whose elements may overlap one another. Raises UnsupportedError for constructs
+    that are not lowered yet."""
     from .blocks import Lowering
     return Lowering(kernel, alias).run()
 

@@ -467,7 +467,7 @@ class Lowering:
 
     def parallel(self, op: Op, pos, ctx: Context):
         (region,) = op.regions
-        if ctx.top and in_turn(region):
+        if ctx.top and in_turn(region, self.alias):
             inner = Context(False, [], [])
             self.parallel(op, pos, inner)
             self.emit_stage(Stage(self.fresh("stage"), (), inner.stmts, inner.resources, cost=_body_cost(inner.stmts)), ctx)

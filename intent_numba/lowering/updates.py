@@ -29,10 +29,12 @@ def indices(op: Op) -> tuple[Value, ...]:
     return op.args[1:1 + len(op.args[0].type.shape)]
 
 
-def in_turn(region: Region) -> bool:
-    """Must the points of this parallel region run one after the other, in ascending order?"""
+def in_turn(region: Region, alias) -> bool:
+    """Must the points of this parallel region run one after the other, in ascending order? In ``alias`` a view that overlaps itself
+    is a pair with itself: coordinates do not tell its elements apart."""
     own = {v for o in walk(region) for v in o.results}
-    return any(ascending(o) and o.args[0] not in own and not told_apart(o, region.params) for o in walk(region))
+    met = [o for o in walk(region) if ascending(o) and o.args[0] not in own]
+    return any(not told_apart(o, region.params) or frozenset((o.args[0].name,)) in alias for o in met)
 
 
 def interleaved(region: Region) -> bool:

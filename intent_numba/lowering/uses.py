@@ -174,7 +174,7 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
     for name in written:
         for u in uses:
             for other in [n for n, _ in u.reads] + [n for n, _ in u.writes] + ([u.sink.resource] if unordered(u.sink) else []):
-                if other != name and frozenset((name, other)) in aliases:
+                if frozenset((name, other)) in aliases and not (other == name and name in together):
                     return None if group.uses else Group(uses, classes, ())
     if group.uses:
         if not lifted:

@@ -1,7 +1,8 @@
 """Which memory do two views share, and which code may therefore run?
 
 A kernel's fast code assumes disjoint views, except for the pairs that it may compute in place. Everything else that
-overlaps, and is written, needs the variant that keeps program order. Doubt counts as overlap.
+overlaps, and is written, needs the variant that keeps program order; so does a view that overlaps itself, as a pair with itself.
+Doubt counts as overlap.
 """
 from __future__ import annotations
 

@@ -67,6 +67,7 @@ def bind(interface: Interface, facts: Facts, values: dict, outputs: tuple = (), 
     _constraints(interface, views)
     _self_overlap(interface, facts, views)
     ordered = aliasing.ordered_pairs([(p.name, p.written, views[p.name]) for p in interface.views], facts.inplace)
+    ordered |= {frozenset((p.name,)) for p in interface.views if p.written and aliasing.overlaps_itself(views[p.name])}
     live, staged = _stage(interface, views)
     staged += [Staged(origin, views[p.name], p.written) for p, origin in remote]
     frame = _frame(interface, live, {name: bits for name, (_, bits) in numbers.items()})

@@ -126,10 +126,13 @@ class Checks(Text):
                     self.guard(self.let(f"icmp eq i64 {elements}, {expected}"), self.failure("constraint", v, axis))
 
     def distinct_elements(self, v: ViewText, known: str = "false") -> None:
-        """No two coordinates share memory, unless the i1 ``known`` tells so already: taking the axes by growing stride, each
-        steps over all that the ones before it span. Axes of one member count for nothing."""
-        if not v.strides:
-            return
+        """No two coordinates share memory, unless the i1 ``known`` tells so already."""
+        if v.strides:
+            self.guard(self.distinct(v, known), self.failure("distinct", v))
+
+    def distinct(self, v: ViewText, known: str = "false") -> str:
+        """An i1 for that, of a view that has axes: taking them by growing stride, each steps over all that the ones before it span.
+        Axes of one member count for nothing."""
         single = [self.let(f"icmp sle i64 {e}, 1") for e in v.extents]
         lengths = [self.let(f"select i1 {one}, i64 {1 << 62}, i64 {self.magnitude(s)}") for one, s in zip(single, v.strides)]
         extents = [self.let(f"select i1 {one}, i64 1, i64 {e}") for one, e in zip(single, v.extents)]
@@ -142,7 +145,7 @@ class Checks(Text):
         empty = [self.let(f"icmp eq i64 {e}, 0") for e in v.extents]
         for fine in (known, *empty):
             nested = self.let(f"or i1 {nested}, {fine}")
-        self.guard(nested, self.failure("distinct", v))
+        return nested
 
     def sorted_by_length(self, axes: list) -> list:
         """A sorting network over (extent, length) pairs."""

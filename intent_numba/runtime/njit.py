@@ -297,11 +297,17 @@ def _written_pairs(interface: Interface) -> frozenset:
 
 def _ordered(build: Build) -> Compiled | None:
     """The variant that is right whatever overlaps; None when no views can conflict, or when there is no such variant."""
-    pairs = _written_pairs(build.interface)
+    plain = build.compiled().facts.plain_writes
+    pairs = _written_pairs(build.interface) | {frozenset((p.name,)) for p in build.interface.views if _updated(p, plain)}
     try:
         return _linkable(build, pairs) if pairs else None
     except CompileError:
         return None
+
+
+def _updated(p: Parameter, plain: frozenset) -> bool:
+    """Whether a view is written by updates only, so that its elements may share memory."""
+    return p.written and bool(p.shape) and p.name not in plain
 
 
 def _linkable(build: Build, alias: frozenset) -> Compiled:
@@ -351,7 +357,7 @@ class _EntryText(Checks):
 
     def disjoint(self, views: list[ViewText]) -> str:
         """An i1: the fast code may run. An overlap of a noalias view fails at once."""
-        apart = []
+        apart = [self.distinct(v) for v in views if self.ordered is not None and _updated(v.param, self.base.facts.plain_writes)]
         for a, b, ok in self.memory(views, self.base.facts.inplace):
             if self.ordered is None or a.param.constraints.noalias or b.param.constraints.noalias:
                 v, other = (b, a) if b.param.constraints.noalias else (a, b)

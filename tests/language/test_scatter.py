@@ -216,6 +216,23 @@ def test_overlapping_views():
     assert base.tolist() == [0, 1, 3, 5, 7, 9, 11, 13]
 
 
+def test_elements_that_are_one_memory():
+    """Rows that are one row in memory meet, although their coordinates differ."""
+    @intent.kernel
+    def pour(at: I.In[I.i64, ("M", "N")], x: I.In[I.f32, ("M", "N")], y: I.InOut[I.f32, ("M", "K")]):
+        M, _ = at.shape
+        for i in I.parallel(I.domain(0, M)):
+            I.scatter_reduce(y, index=(i, at[i, :]), value=x[i, :], combine=I.add)
+
+    M, N, K = 300, 200, 5
+    at, x = RNG.integers(0, K, (M, N)), RNG.standard_normal((M, N)).astype(np.float32)
+    want = np.zeros(K, np.float32)
+    np.add.at(want, at, x)
+    memory = np.zeros(K, np.float32)
+    compiled(pour)(at, x, np.lib.stride_tricks.as_strided(memory, (M, K), (0, 4)))
+    assert np.array_equal(memory, want)
+
+
 def test_into_a_buffer():
     @intent.kernel
     def folded(at: I.In[I.i64, ("M", "N")], y: I.Out[I.i64, ("M", 4)]):
