@@ -19,6 +19,7 @@ from ..typing.types import Lit as LitT
 from ..typing.types import NamedFloat, Record, Scalar, Tensor, dtype_of, is_tuple
 from . import (build_atomics, build_index, build_pointwise, build_quantized, build_random, build_region, build_scaled, build_sparse,
                build_structured)
+from .build_checked import UNCHECKED
 from .build_control import ControlBuilder, Frame
 from .build_index import getitem, setitem
 from .build_pointwise import conversion, elementwise, power, same_dtype
@@ -217,6 +218,8 @@ class FunctionBuilder(ControlBuilder):
             return static(t)
         bound = [front(a.value) if isinstance(a, Default) else a for a in bind(f"I.{op.name}", op.signature, values, kws)]
         build = BUILD.get(op.name)
+        if self.e.policy.raises and op.name in UNCHECKED:
+            self.e.fail(UnsupportedError, f"I.{op.name}: {UNCHECKED[op.name]} is not supported under the policy {self.e.policy.name!r}")
         if build is None:
             self.e.fail(UnsupportedError, f"I.{op.name} is not supported by this compiler")
         return build(self, t, *bound)

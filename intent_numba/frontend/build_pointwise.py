@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..kir import Scalar, Tensor
 from ..typing.operations import KIND_OF
 from ..typing.policy import DOMAINS, default_dtype, literal_problem
-from . import build_planned
+from . import build_checked, build_planned
 from .emitter import Emitter
 from .shapes import broadcast_shapes, is_tensor, place, shape_of
 from .values import Idx, Lit, Product
@@ -145,6 +145,8 @@ def mask(fb, result, value, valid, fill):
 
 def convert(kind: str):
     def build(fb, result, value, dtype):
+        if fb.e.policy.raises and kind == "cast":
+            return build_checked.cast(fb.e, value, dtype.name)
         return conversion(fb.e, kind, value, dtype.name)
     return build
 

@@ -8,12 +8,13 @@ from ..language.functions import Helper
 from ..language.operation import Operation
 from ..typing.operations import BINARY
 from ..typing.operations_structured import BUILTIN_COMBINE
+from . import build_checked
 from .build_pointwise import conversion, elementwise
 from .emitter import Emitter
 from .products import fit, flatten, leaves_of, unflatten
 from .shapes import broadcast_shapes, expand, place, require_same, transpose
 
-IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers",
+IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers", "check": "raise OverflowError",
           **{kind: "update memory" for kind in UPDATES}}
 """What a combine or a helper of a region operation cannot do (decision 29)."""
 
@@ -37,6 +38,9 @@ def reduce_axes(e: Emitter, v: Value, axes, kind: str) -> Value:
 def builtin(kind: str):
     def build(fb, result, value, axis, acc_dtype=None):
         e = fb.e
+        if e.policy.raises:
+            v = e.value(value)
+            return build_checked.reduce(e, v, axes_of(axis, len(v.type.shape)), kind, acc_dtype)
         v = e.value(conversion(e, "cast", value, result.dt))
         return reduce_axes(e, v, axes_of(axis, len(v.type.shape)), kind)
     return build
@@ -48,7 +52,8 @@ def arg(kind: str):
         v = e.value(value)
         (at,) = axes_of(axis, len(v.type.shape))
         shape = without(v.type.shape, at)
-        return e.emit("arg_reduce", (v,), (tensor_or_scalar(v.type.dt, shape), tensor_or_scalar("index", shape)), axis=at, kind=kind)
+        best, where = e.emit("arg_reduce", (v,), (tensor_or_scalar(v.type.dt, shape), tensor_or_scalar("index", shape)), axis=at, kind=kind)
+        return best, build_checked.positions(e, where) if e.policy.raises else where
     return build
 
 
@@ -57,6 +62,8 @@ def prefix(kind: str):
         e = fb.e
         v = e.value(conversion(e, "cast", value, result.dt))
         (at,) = axes_of(axis, len(v.type.shape))
+        if e.policy.raises:
+            return build_checked.cumsum(e, v, at, inclusive.value, reverse.value)
         return e.one("scan", (v,), v.type, axis=at, kind=kind, inclusive=inclusive.value, reverse=reverse.value)
     return build
 
@@ -94,6 +101,8 @@ def build_reduce(fb, result, value, axis, identity, combine):
     axes = axes_of(axis, len(leaves[0].type.shape))
     kind = primitive_kind(combine)
     if kind is not None and len(leaves) == 1:
+        if e.policy.raises:
+            build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.reduce")
         return reduce_axes(e, leaves[0], axes, kind)
     for i, at in enumerate(axes):
         last = i == len(axes) - 1
@@ -130,6 +139,8 @@ def build_scan(fb, result, value, axis, identity, combine, inclusive, reverse):
     attrs = {"axis": at, "inclusive": inclusive.value, "reverse": reverse.value}
     kind = primitive_kind(combine)
     if kind is not None and len(leaves) == 1:
+        if e.policy.raises:
+            build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.scan")
         return e.one("scan", leaves, leaves[0].type, kind=kind, **attrs)
     types = [tensor_or_scalar(v.type.dt, without(v.type.shape, at)) for v in leaves]
     schema = _lifted(result, types)
@@ -162,9 +173,11 @@ def combine_region(fb, combine, schema, types, what: str):
 
 def contract_values(e: Emitter, a, b, reduce, batch, acc: str) -> Value:
     """The contract operation; both operands are converted to the accumulator first."""
-    a, b = (e.value(conversion(e, "cast", x, acc)) for x in (a, b))
+    a, b = (e.value(x if e.policy.raises else conversion(e, "cast", x, acc)) for x in (a, b))
     for i, j in (*reduce, *batch):
         require_same(e, a.type.shape[i], b.type.shape[j], "contraction")
+    if e.policy.raises:
+        return build_checked.contract(e, a, b, reduce, batch, acc)
     left = [i for i in range(len(a.type.shape)) if i not in {p for p, _ in reduce}]
     right = [j for j in range(len(b.type.shape)) if j not in {q for _, q in (*reduce, *batch)}]
     free = [i for i in left if i not in {p for p, _ in batch}]
@@ -217,8 +230,10 @@ def _batched(e: Emitter, a: Value, b: Value, core_a: int, core_b: int, acc: str,
     lead = broadcast_shapes(e, [lead_a, lead_b], f"{what}: batch")
     if not lead:
         return contract_values(e, a, b, ((k_a, k_b),), (), acc)
-    a = place(e, conversion(e, "cast", a, acc), acc, (*lead, *a.type.shape[-core_a:]), True)
-    b = place(e, conversion(e, "cast", b, acc), acc, (*lead, *b.type.shape[-core_b:]), True)
+    if not e.policy.raises:
+        a, b = conversion(e, "cast", a, acc), conversion(e, "cast", b, acc)
+    a = place(e, a, None, (*lead, *a.type.shape[-core_a:]), True)
+    b = place(e, b, None, (*lead, *b.type.shape[-core_b:]), True)
     n = len(lead)
     return contract_values(e, a, b, ((n + core_a - 1, n),), tuple((i, i) for i in range(n)), acc)
 

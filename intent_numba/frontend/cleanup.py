@@ -4,8 +4,8 @@ from __future__ import annotations
 from ..kir import Region
 from ..kir.ops import UPDATES
 
-EFFECTS = {"read", "write", "call", "for", "loop", "parallel", *UPDATES}
-"""Kept whether used or not: memory, author's functions, and loops (they may hold effects or never end)."""
+EFFECTS = {"read", "write", "call", "for", "loop", "parallel", "check", *UPDATES}
+"""Kept whether used or not: memory, checks, author's functions, and loops (they may hold effects or never end)."""
 
 
 def drop_dead(body: Region) -> None:

@@ -87,6 +87,15 @@ UPDATES: dict[str, OpInfo] = {
                                     "result. Members act in ascending order, those of earlier points of a parallel first"),
 }
 
+CHECKS: dict[str, OpInfo] = {
+    "check": OpInfo(None, doc="arg ok: a bool scalar or tensor; where it is False the launch fails with attr error, one of ERRORS. An effect: it "
+                              "is never dropped, and happens exactly where it stands"),
+}
+
+ERRORS = {"overflow": 2}
+OVERFLOW_MESSAGE = "an integer result does not fit its dtype"
+"""Errors of check: the status that the launch ends with. 1 is reserved for memory."""
+
 # Structured. kind: sum prod max min any all and or xor, or generic with a combine region of 2k parameters and k yields.
 STRUCTURED: dict[str, OpInfo] = {
     "reduce": OpInfo(None, doc="args k sources (then k identities for generic); attrs axis, kind. Section 12 R for float sum/prod and generic; else order-free. The identities of a generic reduce have the result types. The combine region works on values of the result types"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from .ir import Kernel, Op, Region, walk
-from .ops import APPROXIMATE, ELEMENTWISE, OPS, ORDERS, REDUCE_KINDS, RMW, UPDATES
+from .ops import APPROXIMATE, ELEMENTWISE, ERRORS, OPS, ORDERS, REDUCE_KINDS, RMW, UPDATES
 from .types import BITS, DTYPES, FLOATS, INTEGERS, Buffer, Domain, Extent, Scalar, Tensor, View, int_range, is_int, tensor_or_scalar
 
 
@@ -320,6 +320,14 @@ def _update(op: Op, attrs=(), results=("same",)):
     return to.dt
 
 
+def _check(op: Op) -> None:
+    _attrs(op, ("error",))
+    _counts(op, 1, 0)
+    _need(op.attrs["error"] in ERRORS, f"error={op.attrs['error']!r}, expected one of {', '.join(ERRORS)}")
+    t = op.args[0].type
+    _need(isinstance(t, (Scalar, Tensor)) and t.dt == "bool", f"the operand is a {t}, expected bool")
+
+
 def _atomic_rmw(op: Op) -> None:
     dt = _update(op, ("kind",))
     kind = op.attrs["kind"]
@@ -524,12 +532,12 @@ RULES = {
     "read": _read, "gather": _gather, "write": _write, "buffer": _buffer,
     "atomic_load": _update, "atomic_store": lambda op: _update(op, (), ()), "atomic_rmw": _atomic_rmw,
     "atomic_compare_exchange": lambda op: _update(op, (), ("same", "bool")), "scatter_reduce": _scatter_reduce, "histogram": _histogram,
-    "reduce": _reduce, "arg_reduce": _arg_reduce, "scan": _scan, "contract": _contract, "call": _call,
+    "check": _check, "reduce": _reduce, "arg_reduce": _arg_reduce, "scan": _scan, "contract": _contract, "call": _call,
     "for": _for, "loop": _loop, "if": _if, "parallel": _parallel,
 }
 """The rule of every kind that is not elementwise."""
 
-EFFECTS = {"read", "write", "buffer", "parallel", "random_bits", *UPDATES}
+EFFECTS = {"read", "write", "buffer", "parallel", "random_bits", "check", *UPDATES}
 """Kinds that a combine cannot contain."""
 
 REGIONS = {"reduce", "scan", "scatter_reduce", "for", "loop", "if", "parallel"}

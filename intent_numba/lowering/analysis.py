@@ -180,7 +180,7 @@ def scalar_only(op: Op) -> bool:
                 return False
             if o.kind == "write" and isinstance(o.args[-2 if o.attrs.get("guard") else -1].type, Tensor):
                 return False
-            if o.kind in UPDATES and any(isinstance(v.type, (Tensor, Domain)) for v in o.args):
+            if (o.kind in UPDATES or o.kind == "check") and any(isinstance(v.type, (Tensor, Domain)) for v in o.args):
                 return False
             if any(isinstance(v.type, Tensor) for q in o.regions for v in q.params):
                 return False

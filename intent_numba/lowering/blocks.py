@@ -19,7 +19,7 @@ from .inplace import inplace_pairs
 from .interchange import interchange
 from .pull import Kept, Puller
 from .stages import build_phases, outside, split_reduction, stage_cost
-from .updates import UPDATES, histogram, in_turn, update
+from .updates import UPDATES, check, histogram, in_turn, update
 from .uses import Group, Use, accesses, count_nodes, extend, load_coords, loads, sink_nodes, targets, unordered
 
 OUTSIDE = -1
@@ -130,6 +130,8 @@ class Lowering:
                 self.write(op, par, pos, ctx)
             case "histogram":
                 histogram(self, op, par, pos, ctx)
+            case "check":
+                check(self, op, par, pos, ctx)
             case k if k in UPDATES:
                 update(self, op, par, pos, ctx)
             case "buffer":

@@ -6,7 +6,7 @@ values found, a float sum or a combine, acts in ascending order: its axes are ta
 from __future__ import annotations
 
 from ..kir import Op, Region, Value, walk
-from ..kir.ops import UPDATES
+from ..kir.ops import ERRORS, UPDATES
 from ..kir.types import is_float
 from ..task import Store, Update
 from .pull import Kept
@@ -75,6 +75,20 @@ def _kind(op: Op) -> str:
     return op.kind.removeprefix("atomic_")
 
 
+STATUS = "%status"
+"""The name that stands for the status of the launch among resources."""
+
+
+def check(low, op: Op, par, pos: int, ctx) -> None:
+    """Where the operand is False the launch gets the error's status. Points may do that in any order."""
+    (ok,) = op.args
+    own = tuple(low.axis(e) for e in ok.type.shape)
+    low.pull.trace = trace = []
+    bad = low.g("not", (low.pull.pull(ok, low.nodes(own)),), None, "bool")
+    sink = Update(STATUS, (), "raise", "relaxed", (low.pull.const(ERRORS[op.attrs["error"]], "index"),), bad)
+    low.use(sink, par, own, (), (), pos, ctx, trace)
+
+
 def histogram(low, op: Op, par, pos: int, ctx) -> None:
     """Zeros, then one count for each valid member."""
     v, dt = op.result, op.result.type.dt
@@ -91,4 +105,4 @@ def histogram(low, op: Op, par, pos: int, ctx) -> None:
     low.pull.bind[v] = Kept(name, low.nodes(par))
 
 
-__all__ = ["UPDATES", "ascending", "histogram", "in_turn", "interleaved", "update"]
+__all__ = ["UPDATES", "ascending", "check", "histogram", "in_turn", "interleaved", "update"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..kir.ir import Kernel, Op, Region
-from ..kir.ops import ELEMENTWISE
+from ..kir.ops import ELEMENTWISE, OVERFLOW_MESSAGE
 from ..kir.types import Domain, Extent, Scalar
 from . import structured, updates
 from .memory import Coordinates, Memory, select
@@ -231,6 +231,13 @@ def _parts(op, args, operands: int):
     return args[0], args[1:at], valid, [updates.flat(v, valid, shape) for v in args[at:at + operands]], shape
 
 
+def _check(frame, op, args):
+    """Raises OverflowError where the operand is not True everywhere."""
+    if not np.all(args[0]):
+        raise OverflowError(f"{frame.kernel.name}: {OVERFLOW_MESSAGE}")
+    return ()
+
+
 def _atomic_load(frame, op, args):
     memory, indices, valid, _, _ = _parts(op, args, 0)
     return (updates.update(memory, indices, valid, lambda old, members: None),)
@@ -351,7 +358,7 @@ RULES = {
     "const": _const, "extent": _extent, "domain": _domain, "indices": _indices, "broadcast": _broadcast, "expand": _expand,
     "reshape": _reshape, "transpose": _transpose, "join": _join,
     "read": _read, "gather": _gather, "write": _write, "buffer": _buffer,
-    "atomic_load": _atomic_load, "atomic_store": _atomic_store, "atomic_rmw": _atomic_rmw,
+    "check": _check, "atomic_load": _atomic_load, "atomic_store": _atomic_store, "atomic_rmw": _atomic_rmw,
     "atomic_compare_exchange": _atomic_compare_exchange, "scatter_reduce": _scatter_reduce, "histogram": _histogram,
     "reduce": _reduce, "arg_reduce": _arg_reduce, "scan": _scan, "contract": _contract, "call": _call,
     "for": _for, "loop": _loop, "if": _if, "parallel": _parallel,

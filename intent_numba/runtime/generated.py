@@ -72,7 +72,7 @@ def _describe(artifact: Artifact, compiled) -> dict:
         "constexprs": {name: str(value) for name, value in artifact.constexprs.items()},
         "parameters": [_parameter(p) for p in artifact.interface.runtime],
         "extents": {name: list(where) for name, where in artifact.interface.symbols.items()},
-        "launch": {"entry": "int32_t entry(int64_t *frame)", "status": {"0": "done", "1": "no memory"},
+        "launch": {"entry": "int32_t entry(int64_t *frame)", "status": {"0": "done", "1": "no memory", "2": "integer overflow"},
                    "frame": _frame(artifact.interface), **_plan(compiled.code)},
     }
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import ctypes
 
+from ..kir.ops import ERRORS, OVERFLOW_MESSAGE
 from . import native, threads
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _REPEATED = 3
 
-OK, NO_MEMORY = 0, 1
+OK, NO_MEMORY, OVERFLOW = 0, 1, ERRORS["overflow"]
 
 
 def run(entry: int, bound, kernel: str) -> None:
@@ -42,5 +43,7 @@ class Repeated:
 def check(status: int, kernel: str) -> None:
     if status == NO_MEMORY:
         raise MemoryError(f"{kernel}: no memory for the kernel's workspace")
+    if status == OVERFLOW:
+        raise OverflowError(f"{kernel}: {OVERFLOW_MESSAGE}")
     if status != OK:
         raise RuntimeError(f"{kernel}: the launch ended with status {status}")

@@ -18,6 +18,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing import signature
 
 from ..errors import CallError, CompileError
+from ..kir.ops import ERRORS, OVERFLOW_MESSAGE
 from ..kir.types import BITS, int_range, is_float
 from . import threads
 from .artifact import Artifact
@@ -258,6 +259,8 @@ def _raise(context, builder, interface: Interface, entry: "_Entry", status):
         for code, message in enumerate(entry.messages, _FIRST_CHECK):
             with builder.if_then(builder.icmp_signed("==", status, _I32(code)), likely=False):
                 context.call_conv.return_user_exc(builder, CallError, (message,))
+        with builder.if_then(builder.icmp_signed("==", status, _I32(ERRORS["overflow"])), likely=False):
+            context.call_conv.return_user_exc(builder, OverflowError, (f"{interface.kernel}: {OVERFLOW_MESSAGE}",))
         context.call_conv.return_user_exc(builder, MemoryError, (f"{interface.kernel}: no memory for the kernel's workspace",))
 
 

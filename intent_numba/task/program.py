@@ -163,7 +163,8 @@ class Contract:
 class Update:
     """resource[at] = kind(resource[at], values), where valid, at every point of the phase's loops.
 
-    kind       load store exchange add mul max min and or xor | compare_exchange: values expected, desired, compared by their bits
+    kind       raise: the launch ends with the status that is the value (the resource is only a name)
+               | load store exchange add mul max min and or xor | compare_exchange: values expected, desired, compared by their bits
                | generic: combine of (the element, one value)
     order      relaxed acquire release acq_rel: one indivisible operation. None: the task has its elements to itself
     ascending  points act in the order of the loops, the first loop outermost

@@ -105,7 +105,7 @@ def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
     sequential, so its reduced axes cannot be; updates are done one by one. Scratch counts here: its rows lie along its last axis."""
     barred = {a for s in sinks if isinstance(s, Contract) for a in s.axes}
     loops = [a.name for a in ph_loops if a.name not in barred]
-    if not loops or any(isinstance(s, Update) for s in sinks):
+    if not loops or any(isinstance(s, Update) and s.kind != "raise" for s in sinks):
         return None
     votes = Counter()
     for s in sinks:

@@ -21,12 +21,24 @@ OPERATIONS = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum", "a
 
 def update(env: Env, s: Update) -> None:
     """Perform the update at the current point, or at the points of the current tile."""
+    if s.kind == "raise":
+        return _raise(env, s)
     if env.tile is not None:
         return _at_lanes(env, s)
     for target, x in zip((s.old, s.success), at_point(env, s)):
         if target is not None:
             store(env, target, s.coords, x)
     return None
+
+
+def _raise(env: Env, s: Update) -> None:
+    """Leave the status in the launch frame; whoever runs the stages looks there."""
+    bad = value(env, s.valid)
+    if env.tile is not None:
+        bad = env.o.any(env.logic("and", env.live(), env.wide(bad)))
+    with env.fn.if_(bad.text), env.scope():
+        slot = env.slot_pointer(env.layout.error)
+        env.fn.do(f"store atomic i64 {value(env, s.values[0]).text}, ptr {slot} monotonic, align 8")
 
 
 def at_point(env: Env, s: Update) -> tuple[Val, Val]:
