@@ -114,7 +114,7 @@ CONTROL: dict[str, OpInfo] = {
     "parallel": OpInfo(None, doc="args domains; one region with a coordinate for each; no results"),
 }
 
-OPS: dict[str, OpInfo] = {**ELEMENTWISE, **SHAPING, **INDEXING, **UPDATES, **STRUCTURED, **CONTROL}
+OPS: dict[str, OpInfo] = {**ELEMENTWISE, **SHAPING, **INDEXING, **UPDATES, **CHECKS, **STRUCTURED, **CONTROL}
 
 RMW = {"exchange": "any", "add": "n", "max": "n", "min": "n", "and": "i|b", "or": "i|b", "xor": "i|b"}
 """Kinds of atomic_rmw and their operand domains."""

@@ -13,7 +13,8 @@ OK, NO_MEMORY, OVERFLOW = 0, 1, ERRORS["overflow"]
 
 
 def run(entry: int, bound, kernel: str) -> None:
-    """Launch the code at address ``entry`` and wait. Raises MemoryError when it could not allocate its workspace."""
+    """Launch the code at address ``entry`` and wait. Raises MemoryError when it could not allocate its workspace, OverflowError when an
+    integer of a checked kernel left its dtype."""
     bound.stage_in()
     with threads.turn():
         bound.frame[0] = threads.count()

@@ -5,7 +5,7 @@ mentions it, and starts each stage: over the threading layer if there is enough 
 """
 from __future__ import annotations
 
-from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
+from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage, Update
 from ..llvm.text import Module
 from ..llvm.values import BYTES, Val
 from . import control, grouped, panel, pointwise
