@@ -19,7 +19,7 @@ _HOMES = {
     "generate": "runtime.generated", "GeneratedProgram": "runtime.generated",
     "fn": "runtime.kernel",
     **dict.fromkeys(("Diagnostic", "IntentError", "CompileError", "IntentTypeError", "IntentShapeError", "IntentNameError",
-                     "LanguageError", "UnsupportedError", "CallError", "InvalidInput"), "errors"),
+                     "LanguageError", "UnsupportedError", "CallError", "InvalidInput", "InvalidOption"), "errors"),
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -155,11 +155,10 @@ class UnsupportedError(CompileError, NotImplementedError):
     Fails::
 
         @intent.kernel
-        def rows(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
-            with open("log") as f:               # Python objects do not exist in a kernel
-                y[:] = x[:]
+        def turn(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
+            y[:] = x[:] * 1j                     # there are no complex numbers
 
-    Repair: keep host work outside the kernel.
+    Repair: keep real and imaginary parts in two views.
     """
 
 
@@ -167,6 +166,13 @@ class CallError(IntentError, TypeError):
     """A call breaks the kernel's annotations; nothing was written.
 
     Fails: ``softmax(x.astype("f8"), y)`` for ``x: I.In[I.f32, ("M", "N")]``. Repair: ``softmax(x.astype("f4"), y)``.
+    """
+
+
+class InvalidOption(IntentError, ValueError, TypeError):
+    """A policy, option, dtype token, target or stage that does not exist.
+
+    Fails: ``@intent.kernel(policy="fast")``. Repair: ``@intent.kernel(policy="strict")``.
     """
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from .dtypes import DType
+from ..errors import IntentShapeError, IntentTypeError
+from .dtypes import DType, dtype_hint
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,9 @@ class Constraints:
 
 
 def constraints(*, alias: str | None = None, noalias: bool = False, strides=None) -> Constraints:
-    """The optional third item of a view annotation. Raises ValueError when alias and noalias are both given."""
+    """The optional third item of a view annotation. Raises IntentShapeError when alias and noalias are both given."""
     if alias is not None and noalias:
-        raise ValueError("a view cannot be in an alias group and noalias at once")
+        raise IntentShapeError("a view cannot be in an alias group and noalias at once")
     return Constraints(alias, bool(noalias), None if strides is None else tuple(strides))
 
 
@@ -46,22 +47,23 @@ class _ViewKind:
 
     def __getitem__(self, item) -> ViewAnnotation:
         if not isinstance(item, tuple) or len(item) not in (2, 3):
-            raise TypeError(f"I.{self.name}[dtype, shape] expected, with an optional I.constraints(...)")
+            raise IntentTypeError(f"I.{self.name}[dtype, shape] expected, with an optional I.constraints(...)")
         dt, shape = item[:2]
         if not isinstance(dt, DType):
-            raise TypeError(f"I.{self.name}: a dtype such as I.f32 expected first, got {dt!r}")
+            hint = dtype_hint(dt)
+            raise IntentTypeError(f"I.{self.name}: a dtype such as I.f32 expected first, got {dt!r}" + (f"; {hint}" if hint else ""))
         if not isinstance(shape, tuple):
-            raise TypeError(f'I.{self.name}: the shape is a tuple such as ("M", "N") or (), got {shape!r}')
+            raise IntentTypeError(f'I.{self.name}: the shape is a tuple such as ("M", "N") or (), got {shape!r}')
         for e in shape:
             if isinstance(e, bool) or not isinstance(e, (str, int)) or (isinstance(e, str) and not e.isidentifier()):
-                raise TypeError(f"I.{self.name}: a shape holds names and non-negative integers, got {e!r}")
+                raise IntentTypeError(f"I.{self.name}: a shape holds names and non-negative integers, got {e!r}")
             if isinstance(e, int) and e < 0:
-                raise ValueError(f"I.{self.name}: a shape extent cannot be negative, got {e}")
+                raise IntentShapeError(f"I.{self.name}: a shape extent cannot be negative, got {e}")
         extra = item[2] if len(item) == 3 else Constraints()
         if not isinstance(extra, Constraints):
-            raise TypeError(f"I.{self.name}: the third item is I.constraints(...), got {extra!r}")
+            raise IntentTypeError(f"I.{self.name}: the third item is I.constraints(...), got {extra!r}")
         if extra.strides is not None and len(extra.strides) != len(shape):
-            raise ValueError(f"I.{self.name}: {len(extra.strides)} strides for rank {len(shape)}")
+            raise IntentShapeError(f"I.{self.name}: {len(extra.strides)} strides for rank {len(shape)}")
         return ViewAnnotation(self.access, dt, shape, extra)
 
 
@@ -84,7 +86,7 @@ class _ConstexprKind:
     def __getitem__(self, item) -> ConstexprAnnotation:
         if item in (int, float, bool) or (isinstance(item, type) and issubclass(item, Enum)):
             return ConstexprAnnotation(item)
-        raise TypeError(f"I.Constexpr[int | float | bool | an I.Enum type] expected, got {item!r}")
+        raise IntentTypeError(f"I.Constexpr[int | float | bool | an I.Enum type] expected, got {item!r}")
 
 
 Constexpr = _ConstexprKind()
@@ -94,15 +96,15 @@ class _EnumMeta(enum.EnumMeta):
     def __new__(meta, name, bases, namespace, **kwargs):
         cls = super().__new__(meta, name, bases, namespace, **kwargs)
         if any(isinstance(b, _EnumMeta) for b in bases):
-            members = cls.__members__
+            members: dict = dict(cls.__members__)
             if not members:
-                raise TypeError(f"enum {name}: at least one member is needed")
+                raise IntentTypeError(f"enum {name}: at least one member is needed")
             if len(set(members)) != len(list(cls)):
                 twins = [n for n, m in members.items() if m.name != n]
-                raise TypeError(f"enum {name}: values must be unique; {', '.join(twins)} repeat another member's value")
+                raise IntentTypeError(f"enum {name}: values must be unique; {', '.join(twins)} repeat another member's value")
         return cls
 
 
 class Enum(enum.Enum, metaclass=_EnumMeta):
     """A closed, non-empty set of named compile-time values. Members are compared with == and != within one type; they take no
-    arithmetic, cast or truth test in a kernel. Duplicate values raise TypeError. Spec: 002 section 2, decision 41."""
+    arithmetic, cast or truth test in a kernel. Duplicate values raise IntentTypeError. Spec: 002 section 2, decision 41."""

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import InvalidOption
+
 NAMES = ("bool", "index", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
          "f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2")
 
@@ -32,10 +34,11 @@ def dtype_hint(obj) -> str:
 
 
 def dtype(token: "str | DType") -> DType:
-    """The dtype named by a token: ``I.dtype("f32") is I.f32``. Raises ValueError for an unknown token."""
+    """The dtype named by a token: ``I.dtype("f32") is I.f32``. Raises InvalidOption for an unknown token."""
     if isinstance(token, DType):
         return token
     try:
         return ALL[token]
     except (KeyError, TypeError):
-        raise ValueError(f"unknown dtype {token!r}; the dtypes are {', '.join(NAMES)}") from None
+        hint = dtype_hint(token)
+        raise InvalidOption(f"unknown dtype {token!r}; {hint or 'the dtypes are ' + ', '.join(NAMES)}") from None

@@ -9,6 +9,7 @@ from .signature import Signature, resolve_signature
 
 class Helper:
     """A typed function used inside kernels; it is inlined where it is called. It cannot be called from Python."""
+    __name__: str
 
     def __init__(self, pyfunc):
         functools.update_wrapper(self, pyfunc)

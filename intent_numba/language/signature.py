@@ -6,6 +6,7 @@ import ast
 import inspect
 import linecache
 from dataclasses import dataclass
+from types import FrameType
 
 from ..errors import IntentNameError, IntentTypeError, LanguageError, diagnostic
 from .annotations import ConstexprAnnotation, Enum, ViewAnnotation
@@ -108,7 +109,7 @@ def _callers(pyfunc, annotation: str, known: dict) -> dict:
     outer = pyfunc.__qualname__.rpartition(".<locals>.")[0].rpartition(".")[2]
     if not outer:
         return {}
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == outer and frame.f_globals is pyfunc.__globals__:
             return dict(frame.f_locals)

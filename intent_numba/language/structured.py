@@ -8,7 +8,7 @@ from __future__ import annotations
 from .operation import Operation, operation
 
 
-def _member(of: Operation, name: str):
+def _member(of: "Operation | _ArgReduce", name: str):
     def attach(stub):
         member = Operation(stub, f"{of.name}.{name}")
         setattr(of, name, member)

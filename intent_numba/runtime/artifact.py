@@ -12,6 +12,7 @@ from .arrays import numpy_dtype
 from .driver import Build
 from .entries import Entries
 from .interface import Interface, arrange
+from .tracebacks import entry
 
 
 class Artifact:
@@ -30,10 +31,12 @@ class Artifact:
         self._entries = Entries(self, build.interface.runtime)
         build.compiled()
 
+    @entry
     def __call__(self, *args, **kwargs) -> None:
         self._launch(self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None))
         self._entries.launched(self._build, args, kwargs)
 
+    @entry
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
 
@@ -41,6 +44,7 @@ class Artifact:
         """
         return self._run(arrange(self.interface, self.interface.inputs, args, kwargs), extents)
 
+    @entry
     def prepare(self, *args, outputs: tuple | None = None, extents: dict | None = None, **kwargs) -> "Prepared":
         """Check and bind arguments once, for any number of launches. ``args`` are the parameters that are not Outs;
         ``outputs`` the Outs in signature order, allocated with zeros if it is None."""
@@ -54,6 +58,7 @@ class Artifact:
         bound = self._bind(values, extents)
         return Prepared(self, bound, outputs if outputs is not None else tuple(bound.views[p.name] for p in outs))
 
+    @entry
     def interpret(self, *args, **kwargs) -> None:
         """Run the reference interpreter on the same arguments, in place."""
         from ..reference import run
@@ -62,9 +67,10 @@ class Artifact:
         run(self._build.kernel(), [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name])
                                    for p in self.interface.runtime])
 
+    @entry
     def inspect(self, stage: str) -> str:
         """One form of the program as text: "kir", "task", "numba-ir", on a CPU "llvm" and "asm", for SPIR-V "llvm" and "spirv".
-        Raises ValueError for another name."""
+        Raises InvalidOption for another name."""
         from .inspection import inspect
         return inspect(self._build, stage)
 
@@ -102,9 +108,9 @@ class Artifact:
         launch.run(self._entry(bound), bound, self.__name__)
 
     def _run(self, values: dict, extents: dict | None):
-        outs, entry = self.interface.outs, self._entries.head
-        if entry is not None and not extents and self._allocate_outs(values):
-            entry(*[values[p.name] for p in self.interface.runtime])
+        outs, native = self.interface.outs, self._entries.head
+        if native is not None and not extents and self._allocate_outs(values):
+            native(*[values[p.name] for p in self.interface.runtime])
             return unpack(tuple([values[p.name] for p in outs]))
         bound = self._bind(values, extents)
         self._launch(bound)

@@ -130,6 +130,8 @@ def _extents(interface: Interface, views: dict, given: dict) -> dict[str, int]:
 
 
 def _given_extents(interface: Interface, given: dict, sizes: dict, origin: dict) -> None:
+    if not isinstance(given, dict):
+        raise interface.error(f"extents: expected a dict such as {{'N': 8}}, got {given!r}")
     for name, value in given.items():
         if name not in interface.symbols:
             raise interface.error(f"extents: no shape name '{name}'; the names are {', '.join(interface.symbols) or 'none'}")

@@ -166,9 +166,5 @@ class _own_errors:
             return False
         if os.environ.get("INTENT_DEBUG") == "1":
             return False
-        message = f"kernel {self.build.name} is beyond this compiler ({type(error).__name__}: {_first_line(error)})"
-        raise _unsupported(self.build, message, "set INTENT_DEBUG=1 to see where the compiler stopped") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
+        message = f"kernel {self.build.name} is beyond this compiler: its code generation stopped"
+        raise _unsupported(self.build, message, "set INTENT_DEBUG=1 to see where") from None

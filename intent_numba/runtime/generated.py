@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import IntentError
 from .artifact import Artifact
 from .interface import Interface
+from .tracebacks import entry
 
 _FACTS, _KIR, _TEXT, _BINARY = "program.json", "program.kir", "program.txt", "program.bin"
 
@@ -56,6 +57,7 @@ class GeneratedProgram:
         return digest.hexdigest()
 
 
+@entry
 def generate(kernel, target: str | None = None, constexprs: dict | None = None, options=None) -> GeneratedProgram:
     """Generate code without loading it anywhere. Arguments and errors are those of ``intent.compile``."""
     from .kernel import compile

@@ -4,14 +4,15 @@ from __future__ import annotations
 import contextlib
 import io
 
+from ..errors import InvalidOption
 from .driver import Build
 
 
 def inspect(build: Build, stage: str) -> str:
-    """The text of one stage. Raises ValueError for a stage that the target does not have."""
+    """The text of one stage. Raises InvalidOption for a stage that the target does not have."""
     stages = {**_STAGES, **_MACHINE.get(build.target.partition(":")[0], {})}
     if stage not in stages:
-        raise ValueError(f"stage is one of {', '.join(map(repr, stages))}, got {stage!r}")
+        raise InvalidOption(f"stage is one of {', '.join(map(repr, stages))}, got {stage!r}")
     return stages[stage](build)
 
 

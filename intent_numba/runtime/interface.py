@@ -129,14 +129,15 @@ def arrange(interface: Interface, params, args: tuple, kwargs: dict) -> dict:
     positional = [p for p in params if not p.keyword_only]
     if len(args) > len(positional):
         names = ", ".join(p.name for p in positional)
-        raise interface.error(f"expected at most {len(positional)} positional arguments ({names}), got {len(args)}")
+        raise interface.error(f"expected at most {len(positional)} positional arguments ({names}), got {len(args)}"
+                              + _allocated(interface, params))
     values = {p.name: a for p, a in zip(positional, args)}
     accepted = {p.name for p in params}
     for name, value in kwargs.items():
         if name not in accepted:
             raise interface.error(_unknown(interface, name, params))
         if name in values:
-            raise interface.error(f"parameter '{name}': given by position and by keyword")
+            raise interface.error(f"parameter '{name}': given by position and by keyword" + _allocated(interface, params))
         values[name] = value
     missing = []
     for p in params:
@@ -148,6 +149,12 @@ def arrange(interface: Interface, params, args: tuple, kwargs: dict) -> dict:
     if missing:
         raise interface.error("; ".join(f"parameter '{p.name}': expected {expectation(p)}, got nothing" for p in missing))
     return values
+
+
+def _allocated(interface: Interface, params) -> str:
+    """Which parameters a call that allocates the Outs takes."""
+    made = ", ".join(f"'{p.name}'" for p in interface.outs if p not in params)
+    return f"; run makes {made} itself and takes {', '.join(p.name for p in params)}" if made else ""
 
 
 def _unknown(interface: Interface, name: str, params) -> str:

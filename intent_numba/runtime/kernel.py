@@ -4,11 +4,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from ..errors import CompileError
+from ..errors import CallError, CompileError
 from ..language.functions import Helper
 from . import targets
 from .interface import Interface, arrange, constexpr_key, from_signature, split_constexprs
 from .options import CompileOptions, check_policy
+from .tracebacks import entry
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -49,6 +50,7 @@ class Kernel:
             self._interface = from_signature(self.__name__, self.signature)
         return self._interface
 
+    @entry
     def __call__(self, *args, **kwargs) -> None:
         artifact, rest = self._specialise(self.interface.params, args, kwargs)
         artifact._launch(artifact._bind(rest, None))
@@ -57,6 +59,7 @@ class Kernel:
             self._entries = Entries(self, self.interface.params)
         self._entries.launched(artifact._build, args, kwargs)
 
+    @entry
     def run(self, *args, extents: dict | None = None, **kwargs):
         """Allocate the Outs with zeros, launch, and return them: None, the one array, or a tuple in signature order.
 
@@ -95,7 +98,7 @@ class Kernel:
 
 def kernel(pyfunc=None, *, policy: str = "strict"):
     """Make a kernel of a function whose parameters carry Intent annotations. ``@intent.kernel`` or
-    ``@intent.kernel(policy="strict" | "range_preserving" | "checked")``. Raises ValueError for an unknown policy."""
+    ``@intent.kernel(policy="strict" | "range_preserving" | "checked")``. Raises InvalidOption for an unknown policy."""
     check_policy(policy)
     if pyfunc is None:
         return functools.partial(kernel, policy=policy)
@@ -108,14 +111,15 @@ def fn(pyfunc) -> Helper:
     return Helper(_function(pyfunc, "fn"))
 
 
+@entry
 def compile(kernel: Kernel, target: str | None = None, constexprs: dict | None = None,
             options: CompileOptions | None = None) -> Artifact:
     """Compile one specialisation now. ``target=None`` is the host; ``constexprs`` maps every Constexpr without a default to
     its value. Raises CallError for a wrong Constexpr, UnsupportedError for an unavailable target, CompileError otherwise."""
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"intent.compile takes a kernel made by @intent.kernel, got {kernel!r}")
+        raise CallError(f"intent.compile takes a kernel made by @intent.kernel, got {kernel!r}")
     if options is not None and not isinstance(options, CompileOptions):
-        raise TypeError(f"options is an intent.CompileOptions, got {options!r}")
+        raise CallError(f"options is an intent.CompileOptions, got {options!r}")
     target = targets.resolve(target)
     interface = kernel.interface
     values = arrange(interface, interface.constexprs, (), dict(constexprs or {}))
@@ -138,5 +142,5 @@ def _settle_annotations(pyfunc) -> None:
 
 def _function(pyfunc, what: str):
     if not hasattr(pyfunc, "__code__"):
-        raise TypeError(f"@intent.{what} decorates a function, got {pyfunc!r}")
+        raise CallError(f"@intent.{what} decorates a function, got {pyfunc!r}")
     return pyfunc

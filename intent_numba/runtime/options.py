@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import InvalidOption
+
 NUMERICS = ("source", "relaxed_normalization", "bitwise")
 POLICIES = ("strict", "range_preserving", "checked")
 
@@ -18,7 +20,7 @@ class CompileOptions:
     ``checks``                every caller obligation is checked while running.
     ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
 
-    Raises ValueError for an unknown ``numerics`` and TypeError for a flag that is not a bool.
+    Raises InvalidOption for an unknown ``numerics`` and for a flag that is not a bool.
     """
     numerics: str = "source"
     online_reduction: bool = True
@@ -27,14 +29,14 @@ class CompileOptions:
 
     def __post_init__(self):
         if self.numerics not in NUMERICS:
-            raise ValueError(f"numerics is one of {', '.join(map(repr, NUMERICS))}, got {self.numerics!r}")
+            raise InvalidOption(f"numerics is one of {', '.join(map(repr, NUMERICS))}, got {self.numerics!r}")
         for flag in ("online_reduction", "checks", "optimization_remarks"):
             if not isinstance(getattr(self, flag), bool):
-                raise TypeError(f"{flag} is a bool, got {getattr(self, flag)!r}")
+                raise InvalidOption(f"{flag} is a bool, got {getattr(self, flag)!r}")
 
 
 def check_policy(policy: str) -> str:
-    """The policy itself. Raises ValueError when the language has no policy of that name."""
+    """The policy itself. Raises InvalidOption when the language has no policy of that name."""
     if policy not in POLICIES:
-        raise ValueError(f"policy is one of {', '.join(map(repr, POLICIES))}, got {policy!r}")
+        raise InvalidOption(f"policy is one of {', '.join(map(repr, POLICIES))}, got {policy!r}")
     return policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 
-from ..errors import UnsupportedError
+from ..errors import InvalidOption, UnsupportedError
 from .arrays import is_device_array
 
 TARGETS = {
@@ -22,7 +22,7 @@ def resolve(target: str | None) -> str:
     if target is None:
         return "cpu"
     if not isinstance(target, str):
-        raise TypeError(f"a target is a name such as 'cpu', got {target!r}")
+        raise InvalidOption(f"a target is a name such as 'cpu', got {target!r}")
     if target.partition(":")[0] not in TARGETS:
         raise UnsupportedError(f"target {target!r} is not available; the targets are {', '.join(map(repr, TARGETS))}")
     return target
