@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Callable, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..errors import IntentError
 

@@ -89,7 +89,8 @@ CASES = [
     ("for i in I.parallel(I.domain(0, 3)):\n    if x[i] > 0.0:\n        break\n    y[i] = x[i]", "break cannot leave", "break"),
     ("for i in I.parallel(I.domain(0, 3)):\n    if x[i] > 0.0:\n        break\n    y[i] = x[i]\ny[3] = 1.0",
      "break cannot leave", "break"),
-    ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = x[i]\n    if x[i] > 0.0:\n        return\ny[3] = 1.0", "return cannot leave", "return"),
+    ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = x[i]\n    if x[i] > 0.0:\n        return\ny[3] = 1.0",
+     "return cannot leave", "return"),
     ("for i in I.domain(0, 3):\n    y[i] = x[i]\n    break", "never repeats", "for i"),
 ]
 
