@@ -13,7 +13,7 @@ from ..errors import IntentShapeError, LanguageError
 from ..kir import Region, Scalar, Value
 from ..typing.types import BOOL
 from .bytecode import kir_loc
-from .hints import source_text
+from .hints import begins_with
 from .products import dummy, fit, flatten, identical, is_static, static, unflatten
 from .races import check_races
 from .structure import RETURN, Block, Copies, For, Goto, If, Lazy, Loop, Return
@@ -160,7 +160,7 @@ class ControlBuilder:
             word = "return" if label == RETURN else "break"
             if word == "break":
                 self.e.b.loc = self._break_loc(label)
-                word = "return" if source_text(self.e.b.loc).startswith("return") else word
+                word = "return" if begins_with(self.e.b.loc, "return") else word
             self.e.fail(LanguageError, f"{word} cannot leave a parallel loop: its points have no order",
                         "continue skips a point; an ordered for may break")
         return self._leave_loop(frame, label, payload)

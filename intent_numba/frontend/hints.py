@@ -79,6 +79,12 @@ def source_text(loc: Loc) -> str:
     return linecache.getline(loc.file, loc.line).encode()[loc.col:loc.end_col].decode(errors="ignore").strip()
 
 
+def begins_with(loc: Loc, word: str) -> bool:
+    """The source at a position begins with a keyword; its line, where columns are not known."""
+    line = linecache.getline(loc.file, loc.line)
+    return line.encode()[loc.col or 0:].decode(errors="ignore").lstrip().startswith(word)
+
+
 _CAST = re.compile(r"I\.cast\(x, I\.(\w+)\)")
 MAX_QUOTED = 48
 
