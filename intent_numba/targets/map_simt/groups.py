@@ -156,6 +156,8 @@ def _once(env: Env, s: Store) -> None:
 
 def _update_once(env: Env, s: Update) -> None:
     """An update by the task as a whole; what was found reaches every work-item through local memory."""
+    if s.kind == "raise":
+        return update(env, s)
     found = [t for t in ((s.old, 0), (s.success, 1)) if t[0] is not None]
     if is_scalar(env, s.resource):
         results = at_point(env, s)

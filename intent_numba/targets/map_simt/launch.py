@@ -26,6 +26,7 @@ from ..llvm.values import BYTES
 from ..map_vector import control
 from ..map_vector.expr import value
 from ..map_vector.layout import Layout, frame_layout
+from ..map_vector.launch import raises
 from ..map_vector.plan import plan_lanes, sink_roots, sink_targets, walk_nodes, walk_phases
 from . import groups, items, scratch
 from .env import Env, start
@@ -52,7 +53,7 @@ def emit_program(program: Program, machine: Machine) -> Launch:
     workspace = [{"name": r.name, "bytes": BYTES[r.dt], "shape": [host.extent(e) for e in r.shape]}
                  for r in program.resources if r.kind == "workspace"]
     plan = {"name": program.name, "group": machine.group_size, "arguments": layout.arguments, "slots": host.slots,
-            "changes": bool(host.layout.cells), "views": views, "workspace": workspace, "steps": steps}
+            "changes": bool(host.layout.cells), "error": layout.error if raises(program) else None, "views": views, "workspace": workspace, "steps": steps}
     return Launch(machine.preamble + host.module.text(), plan)
 
 

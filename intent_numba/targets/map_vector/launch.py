@@ -35,7 +35,7 @@ def emit_launch(program: Program, symbol: str, module: Module) -> None:
     bind_shared_host(env)
     host = _Host(program, symbol, module, layout, env)
     control.run(env, program.body, host.statement)
-    raising = any(isinstance(s, Update) and s.kind == "raise" for ph in walk_phases(program.body) for s in ph.sinks)
+    raising = raises(program)
     if raising:
         fine = fn.fresh_label("fine")
         fn.cond_br(fn.ins(f"icmp ne i64 {fn.ins(f'load i64, ptr {env.slot_pointer(layout.error)}')}, 0"), "failed", fine)
@@ -49,6 +49,11 @@ def emit_launch(program: Program, symbol: str, module: Module) -> None:
     status = fn.ins(f"call i64 @llvm.umax.i64(i64 {fn.ins(f'load i64, ptr {env.slot_pointer(layout.error)}')}, i64 1)")
     module.declare("i64", "llvm.umax.i64", "i64, i64")
     return fn.ret("i32", fn.ins(f"trunc i64 {status} to i32"))
+
+
+def raises(program: Program) -> bool:
+    """Whether the launch can end with the status of a check."""
+    return any(isinstance(s, Update) and s.kind == "raise" for ph in walk_phases(program.body) for s in ph.sinks)
 
 
 def bind_shared_host(env: Env) -> None:

@@ -37,8 +37,7 @@ def _raise(env: Env, s: Update) -> None:
     if env.tile is not None:
         bad = env.o.any(env.logic("and", env.live(), env.wide(bad)))
     with env.fn.if_(bad.text), env.scope():
-        slot = env.slot_pointer(env.layout.error)
-        env.fn.do(f"store atomic i64 {value(env, s.values[0]).text}, ptr {slot} monotonic, align 8")
+        env.o.store(value(env, s.values[0]), env.slot_pointer(env.layout.error))
 
 
 def at_point(env: Env, s: Update) -> tuple[Val, Val]:

@@ -57,12 +57,11 @@ class Launcher:
 
     def __call__(self, frame: int) -> int:
         try:
-            _Run(self, frame).all()
+            return _Run(self, frame).all()
         except MemoryError:
             return NO_MEMORY
         except self.cl.MemoryError:
             return NO_MEMORY
-        return OK
 
 
 class _Run:
@@ -81,12 +80,16 @@ class _Run:
         self.pointers = self.memory.views(self.plan["views"], self.frame)
         self.device_frame = self.memory.share(self.frame)
 
-    def all(self) -> None:
+    def all(self) -> int:
+        """Gives the status: that of a check that failed, else OK."""
         try:
             self.steps(self.plan["steps"])
         finally:
             self.queue.finish()
+        error = self.plan["error"]
+        status = OK if error is None else int(self.read()[error])
         self.memory.give_back()
+        return status
 
     def steps(self, steps) -> None:
         for s in steps:
