@@ -17,6 +17,7 @@ from .analysis import END, PURE, analyse, independent, scalar_only, selectable, 
 from .bounds import Bounds
 from .inplace import inplace_pairs
 from .interchange import interchange
+from .lift import lift
 from .pull import Kept, Puller
 from .stages import build_phases, outside, split_reduction, stage_cost
 from .updates import UPDATES, check, histogram, in_turn, update
@@ -484,7 +485,8 @@ class Lowering:
             self.flush(inner)
             kind = "point" if scalar_only(op) else "phases"
             tasks = tuple(Axis(a, self.extents[a]) for a in axes)
-            self.emit_stage(Stage(self.fresh("stage"), tasks, inner.stmts, inner.resources, kind, cost=_body_cost(inner.stmts)), ctx)
+            stage = Stage(self.fresh("stage"), tasks, inner.stmts, inner.resources, kind, cost=_body_cost(inner.stmts))
+            self.emit_stage(stage if self.alias else lift(stage, self.g, lambda: self.fresh("a")), ctx)
             return
         body, outer = ctx.stmts, ctx.stmts
         for v, d in zip(region.params, op.args):
