@@ -20,7 +20,7 @@ from ..map_vector.memory import store
 from ..map_vector.phases import groups as nests
 from ..map_vector.phases import nest, perform
 from ..map_vector.plan import sink_roots, sink_targets, walk_phases
-from ..map_vector.updates import at_point
+from ..map_vector.updates import at_point, update
 from . import reductions, scans, scratch
 from .env import Env
 from .items import point
