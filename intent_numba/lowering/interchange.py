@@ -1,13 +1,13 @@
 """An ordered loop around one stage becomes one stage around the loop.
 
-When every statement of a top-level loop is one stage, each task of it touches only its own part of whatever the stage writes: that
-is what lifting an axis means. Then a task may run all iterations by itself: one launch instead of one per iteration, and carries
-stay in its cache. Loops that carry scalars of the launch keep their form.
+Where all of a top-level loop is one stage, and each task of it touches only its own part of whatever the stage writes, a task may
+run all iterations by itself: one launch instead of one per iteration, and carries stay in its cache. Loops that carry scalars
+of the launch keep their form.
 """
 from __future__ import annotations
 
 from ..task import For, Free, Phase, Resource, Stage, Store
-from .uses import loads, sink_nodes, targets, unordered
+from .uses import accesses, load_coords, loads, sink_nodes, targets
 
 
 def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple[Stage, list[Free]] | None:
@@ -19,7 +19,7 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     if loop.stop or len(stages) != 1 or len(stages) + len(frees) + len(cells) != len(loop.body):
         return None
     (stage,) = stages
-    if not stage.tasks or stage.kind != "phases" or _atomic(stage.body):
+    if not stage.tasks or stage.kind != "phases" or not _keeps_apart(stage):
         return None
     ahead = loop.body[:loop.body.index(stage)]
     if any(c not in ahead for c in cells):
@@ -43,8 +43,26 @@ def interchange(loop: For, resources: list[Resource], before: set[str]) -> tuple
     return Stage(stage.name, stage.tasks, [loop], moved + stage.resources, "phases", reads, stage.writes, 8 * stage.cost), frees
 
 
-def _atomic(body) -> bool:
-    """Atomics of an iteration come after all of the one before, whichever task they are of."""
-    inner = ("body", "then", "orelse")
-    return any(any(map(unordered, s.sinks)) if isinstance(s, Phase) else any(_atomic(getattr(s, part, ())) for part in inner)
-               for s in body)
+def _keeps_apart(stage: Stage) -> bool:
+    """Whether each task touches only its own part of what the stage writes: every task axis is one coordinate of it, the same one
+    wherever it is accessed."""
+    touched, written = [], set()
+
+    def visit(body):
+        for s in body:
+            if isinstance(s, Phase):
+                for reads, writes in map(accesses, s.sinks):
+                    touched.extend((*reads, *writes))
+                    written.update(name for name, _ in writes)
+            else:
+                nodes = [getattr(s, f) for f in ("cond", "begin", "step") if hasattr(s, f)]
+                touched.extend((n.attr, load_coords(n)) for n in loads(nodes))
+                for part in ("body", "then", "orelse"):
+                    visit(getattr(s, part, ()))
+    visit(stage.body)
+    for name in written - {r.name for r in stage.resources}:
+        mine = [coords for n, coords in touched if n == name]
+        for a in stage.tasks:
+            if not set.intersection(*({k for k, c in enumerate(coords) if c.op == "axis" and c.attr == a.name} for coords in mine)):
+                return False
+    return True

@@ -217,6 +217,8 @@ def _lifted(uses, classes: Classes, accesses, together) -> tuple[str, ...]:
         free = set(_free(u, classes))
         common = [c for c in common if c in free]
     for seen in accesses.values():
+        if len(seen) == 1:                                   # one store: its elements are distinct, wherever they lie (decision 33)
+            continue
         rank = min(map(len, seen))
         common = [c for c in common
                   if any(all(co[i].op == "axis" and classes.find(co[i].attr) == c for co in seen) for i in range(rank))]
