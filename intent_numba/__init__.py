@@ -19,7 +19,8 @@ _HOMES = {
     "generate": "runtime.generated", "GeneratedProgram": "runtime.generated",
     "fn": "runtime.kernel",
     **dict.fromkeys(("Diagnostic", "IntentError", "CompileError", "IntentTypeError", "IntentShapeError", "IntentNameError",
-                     "LanguageError", "UnsupportedError", "CallError", "InvalidInput", "InvalidOption"), "errors"),
+                     "LanguageError", "UnsupportedError", "CallError", "InvalidInput", "InvalidOption",
+                     "IntegerOverflow"), "errors"),
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -169,6 +169,13 @@ class CallError(IntentError, TypeError):
     """
 
 
+class IntegerOverflow(IntentError, OverflowError):
+    """An i32 result of a kernel of policy ``checked`` does not fit. The arrays that it writes hold nothing of use.
+
+    Fails: ``y[:] = x[:] * x[:]`` with an element 100000. Repair: cast first, or use ``policy="strict"``, under which integers wrap.
+    """
+
+
 class InvalidOption(IntentError, ValueError, TypeError):
     """A policy, option, dtype token, target or stage that does not exist.
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import IntegerOverflow, InvalidInput, diagnostic
 from ..kir.ir import Kernel, Op, Region
 from ..kir.ops import ELEMENTWISE, OVERFLOW_MESSAGE
 from ..kir.types import Domain, Extent, Scalar
@@ -232,9 +232,9 @@ def _parts(op, args, operands: int):
 
 
 def _check(frame, op, args):
-    """Raises OverflowError where the operand is not True everywhere."""
+    """Raises IntegerOverflow where the operand is not True everywhere."""
     if not np.all(args[0]):
-        raise OverflowError(f"{frame.kernel.name}: {OVERFLOW_MESSAGE}")
+        raise IntegerOverflow(diagnostic(op.loc, f"{frame.kernel.name}: {OVERFLOW_MESSAGE}").render())
     return ()
 
 

@@ -105,7 +105,7 @@ class Artifact:
         return self._build.compiled(bound.ordered).code.address
 
     def _launch(self, bound: binding.Bound) -> None:
-        launch.run(self._entry(bound), bound, self.__name__)
+        launch.run(self._entry(bound), bound, self.__name__, self._build.overflow)
 
     def _run(self, values: dict, extents: dict | None):
         outs, native = self.interface.outs, self._entries.head
@@ -148,9 +148,10 @@ class Prepared:
 
     def __init__(self, artifact: Artifact, bound: binding.Bound, outputs: tuple):
         self._name, self._outputs = artifact.__name__, outputs
-        self._start = launch.Repeated(artifact._entry(bound), bound, artifact.__name__)
+        self._start = launch.Repeated(artifact._entry(bound), bound, artifact.__name__, artifact._build.overflow)
         self._launched = False
 
+    @entry
     def launch(self) -> "Prepared":
         """Run the kernel. Raises MemoryError when the workspace cannot be allocated."""
         self._start()

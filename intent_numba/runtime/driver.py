@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import errors
 from ..kir.ir import Kernel, walk
+from ..kir.ops import OVERFLOW_MESSAGE
 from ..kir.types import View
 from . import cache, fingerprint, targets
 from .binding import Facts
@@ -20,6 +21,9 @@ from .interface import Interface
 from .options import CompileOptions
 
 SUPPORTED_POLICIES = ("strict", "range_preserving", "checked")
+
+_MOST_PLACES = 6
+"""Operations that an error lists when it cannot know which one it was."""
 
 
 @dataclass(eq=False)
@@ -72,6 +76,18 @@ class Build:
         with _compiler_lock(), _own_errors(self):
             from ..lowering import lower
             return lower(self.kernel(), alias)
+
+    def overflow(self) -> str:
+        """The text of an integer overflow of this kernel, with the operations that can raise it. They are found by the front end, since
+        the program text in the cache has no positions."""
+        message = f"{self.name}: {OVERFLOW_MESSAGE}"
+        try:
+            checks = dict.fromkeys(op.loc for op in walk(self._front_end().body) if op.kind == "check" and op.loc is not None)
+        except errors.CompileError:
+            checks = {}
+        if len(checks) == 1:
+            return errors.diagnostic(*checks, message).render()
+        return errors.diagnostic(None, message, notes=tuple((loc, "it may be this one") for loc in list(checks)[:_MOST_PLACES])).render()
 
     def generate(self, alias: frozenset = frozenset()) -> Compiled:
         """Code compiled here and now, whatever the cache holds; under a symbol of its own."""

@@ -17,8 +17,8 @@ from numba.core.imputils import lower_constant
 from numba.core.registry import cpu_target
 from numba.core.typing import signature
 
-from ..errors import CallError, CompileError
-from ..kir.ops import ERRORS, OVERFLOW_MESSAGE
+from ..errors import CallError, CompileError, IntegerOverflow
+from ..kir.ops import ERRORS
 from ..kir.types import BITS, int_range, is_float
 from . import threads
 from .artifact import Artifact
@@ -260,7 +260,7 @@ def _raise(context, builder, interface: Interface, entry: "_Entry", status):
             with builder.if_then(builder.icmp_signed("==", status, _I32(code)), likely=False):
                 context.call_conv.return_user_exc(builder, CallError, (message,))
         with builder.if_then(builder.icmp_signed("==", status, _I32(ERRORS["overflow"])), likely=False):
-            context.call_conv.return_user_exc(builder, OverflowError, (f"{interface.kernel}: {OVERFLOW_MESSAGE}",))
+            context.call_conv.return_user_exc(builder, IntegerOverflow, (entry.overflow,))
         context.call_conv.return_user_exc(builder, MemoryError, (f"{interface.kernel}: no memory for the kernel's workspace",))
 
 
@@ -280,6 +280,7 @@ class _Entry:
         from ..targets.cpu import compile_text
         checked = compile_text(writer.text(self.symbol), self.symbol, "none")
         self.messages = writer.messages
+        self.overflow = build.overflow() if build.policy == "checked" else ""
         # In this order: the linker drops what nothing linked before it names.
         self.libraries = [checked.library] + [c.code.library for c in (base, ordered) if c is not None]
 

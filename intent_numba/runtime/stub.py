@@ -38,7 +38,7 @@ def make(build: Build, form: Form, fallback):
         return None
     compiled = build.compiled()
     symbol = f"intent_stub_{next(_serial_numbers)}"
-    writer = _Writer(build.interface, compiled, form, fallback)
+    writer = _Writer(build, compiled, form, fallback)
     module = sys.modules.get(build.pyfunc.__module__, sys)
     return native.builtin(writer.text(symbol), symbol, build.name, build.pyfunc.__doc__ or "", module,
                           (compiled, fallback, *writer.objects))
@@ -54,9 +54,9 @@ def _possible(interface: Interface) -> bool:
 class _Writer(Checks):
     """Text of one entry, ``PyObject *entry(PyObject *self, PyObject *args, PyObject *kwargs)``."""
 
-    def __init__(self, interface: Interface, compiled: Compiled, form: Form, fallback):
+    def __init__(self, build: Build, compiled: Compiled, form: Form, fallback):
         super().__init__()
-        self.interface, self.compiled, self.form, self.fallback = interface, compiled, form, fallback
+        self.build, self.interface, self.compiled, self.form, self.fallback = build, build.interface, compiled, form, fallback
         self.objects: list = []
 
     def failure(self, kind: str, *names) -> str:
@@ -203,7 +203,7 @@ class _Writer(Checks):
         fine, failed = self.label(), self.label()
         self.line(f"br i1 {self.let(f'icmp eq i32 {status}, 0')}, label %{fine}, label %{failed}")
         self.block(failed)
-        raiser = self.object(functools.partial(check, kernel=self.interface.kernel))
+        raiser = self.object(functools.partial(check, kernel=self.interface.kernel, explain=self.build.overflow))
         number = self.call("ptr", "PyLong_FromLong", f"i64 {self.let(f'sext i32 {status} to i64')}")
         self.externals["PyObject_CallFunctionObjArgs"] = "declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)"
         raised = self.let(f"call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr {raiser}, ptr {number}, ptr null)")

@@ -86,3 +86,30 @@ def test_a_defect_of_the_compiler_shows_nothing_of_its_inside(monkeypatch):
 
 def test_help_shows_the_kernel():
     assert shifted.__doc__ == "Adds s." and shifted.__wrapped__ is shifted.pyfunc and shifted.__module__ == __name__
+
+
+@intent.kernel(policy="checked")
+def squares(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+    y[:] = x[:] * x[:]
+
+
+@intent.kernel(policy="checked")
+def cubes(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+    v = x[:] * x[:]
+    y[:] = v * x[:]
+
+
+def test_an_overflow_shows_the_operation():
+    big = np.array([1, 100000], np.int32)
+    for call in (lambda: squares.run(big), lambda: squares(big, big.copy()), lambda: intent.compile(squares).prepare(big).launch(),
+                 lambda: intent.compile(squares).interpret(big, big.copy())):
+        with pytest.raises(intent.IntegerOverflow, match="squares: an integer result does not fit") as caught:
+            call()
+        assert isinstance(caught.value, OverflowError) and isinstance(caught.value, intent.IntentError)
+    line = squares.pyfunc.__code__.co_firstlineno + 2
+    with pytest.raises(intent.IntegerOverflow) as caught:
+        squares.run(big)
+    assert f"{__file__}:{line}" in str(caught.value) and "y[:] = x[:] * x[:]" in str(caught.value)
+    with pytest.raises(intent.IntegerOverflow) as caught:
+        cubes.run(big)
+    assert str(caught.value).count("it may be this one") == 2

@@ -51,7 +51,8 @@ class Recorder:
               ret i32 {status}
             }}""", symbol)
         compiled = SimpleNamespace(code=code, facts=self.facts)
-        build = SimpleNamespace(interface=self.interface, name="recorder", pyfunc=kernel.pyfunc, compiled=lambda: compiled)
+        build = SimpleNamespace(interface=self.interface, name="recorder", pyfunc=kernel.pyfunc, compiled=lambda: compiled,
+                                overflow=lambda: "recorder: overflow")
         self.missed = []
         self.entry = stub.make(build, positional(self.interface), lambda *args, **kwargs: self.missed.append(args))
 
@@ -116,7 +117,8 @@ def test_exceptions_of_the_fallback_come_through():
         raise intent.CallError("no")
     recorder = Recorder(kernels.scale)
     compiled = SimpleNamespace(code=SimpleNamespace(address=0), facts=recorder.facts)
-    build = SimpleNamespace(interface=recorder.interface, name="k", pyfunc=kernels.scale.pyfunc, compiled=lambda: compiled)
+    build = SimpleNamespace(interface=recorder.interface, name="k", pyfunc=kernels.scale.pyfunc, compiled=lambda: compiled,
+                            overflow=lambda: "k: overflow")
     entry = stub.make(build, positional(recorder.interface), fallback)
     for call in (lambda: entry(1, 2, 3), lambda: entry(), lambda: entry(x=1)):
         with pytest.raises(intent.CallError):
@@ -127,8 +129,10 @@ def test_out_of_memory():
     x = np.zeros((3, 4), "f4")
     with pytest.raises(MemoryError):
         Recorder(kernels.scale, status=1).entry(x, 1.0, x.copy())
-    with pytest.raises(RuntimeError, match="status 2"):
+    with pytest.raises(OverflowError, match="recorder"):
         Recorder(kernels.scale, status=2).entry(x, 1.0, x.copy())
+    with pytest.raises(RuntimeError, match="status 9"):
+        Recorder(kernels.scale, status=9).entry(x, 1.0, x.copy())
 
 
 def test_in_place_pairs():
