@@ -8,10 +8,10 @@ import itertools
 
 import numpy as np
 
-from intent_numba.reference import structured
+from intent_numba.reference import structured, updates
 from intent_numba.reference.memory import Memory
 from intent_numba.reference.operations import NUMPY, Typed, constant, evaluate
-from intent_numba.task import Contract, For, Free, If, Loop, Phase, Program, Reduce, Scan, Stage, Store
+from intent_numba.task import Contract, For, Free, If, Loop, Phase, Program, Reduce, Scan, Stage, Store, Update
 
 
 class Machine:
@@ -92,6 +92,8 @@ class Machine:
                 case Store():
                     valid = None if s.valid is None else full(self.eval(s.valid, grid))
                     self.store(s.resource, [full(self.eval(c, grid)) for c in s.coords], full(self.eval(s.value, grid)), valid)
+                case Update():
+                    self.update(s, full, grid)
                 case Reduce():
                     i = axis[s.axis]
                     values = [full(self.eval(v, grid)) for v in s.values]
@@ -131,6 +133,30 @@ class Machine:
                     small = {x: g for x, g in grid.items() if x != k}
                     drop = lambda x: np.broadcast_to(x, [1 if j == i else z for j, z in enumerate(sizes)]).squeeze(i)      # noqa: E731
                     self.store(s.target, [drop(self.eval(c, small)) for c in s.coords], out, None)
+
+    def update(self, s: Update, full, grid):
+        valid = None if s.valid is None else full(self.eval(s.valid, grid))
+        at = [full(self.eval(c, grid)).astype(np.int64) for c in s.at]
+        memory, shape = self.array(s.resource), full(np.int64(0)).shape
+        values = [updates.flat(full(self.eval(v, grid)), valid, shape) for v in s.values]
+        success = np.zeros(shape if valid is None else int(valid.sum()), np.bool_).reshape(-1)
+        match s.kind:
+            case "load":
+                step = lambda old, members: None      # noqa: E731
+            case "store":
+                step = updates.combined("exchange", memory.dt, values[0])
+            case "compare_exchange":
+                step = updates.exchanged_where_equal(memory.dt, *values, success)
+            case "generic":
+                step = lambda old, members: self.combine(s.combine)([old], [values[0][members]])[0]      # noqa: E731
+            case _:
+                step = updates.combined("prod" if s.kind == "mul" else s.kind, memory.dt, values[0])
+        old = updates.update(memory, at, valid, step)
+        done = np.zeros(shape, np.bool_)
+        done[np.broadcast_to(True if valid is None else valid, shape)] = success
+        for target, x in ((s.old, old), (s.success, done)):
+            if target is not None:
+                self.store(target, [full(self.eval(c, grid)) for c in s.coords], x, None)
 
     def combine(self, c):
         def call(left, right):
