@@ -184,8 +184,7 @@ class InvalidOption(IntentError, ValueError, TypeError):
 
 
 class InvalidInput(IntentError, ValueError):
-    """A caller's obligation was broken while running under ``checks=True``.
+    """A caller's obligation is found broken while the kernel runs, as by ``artifact.interpret``.
 
-    Fails: ``divide(x, zeros, y)`` for a kernel with ``y[i] = x[i] // z[i]``. Repair: guard the divisor,
-    ``x[i] // z[i] if z[i] != 0 else 0``.
+    Fails: 8 elements where the kernel has ``I.reshape(x[:], (-1, 3))``. Repair: pass a multiple of 3.
     """

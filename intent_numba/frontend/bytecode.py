@@ -101,7 +101,7 @@ def _refuse_statements(func_ir: ir.FunctionIR) -> None:
                 case ir.Assign(value=ir.Global(name="str") as e) if inst.target.name.startswith("$") and e.value is str:
                     report(e.loc, _EXPRESSIONS["build_string"])
                 case ir.Raise() | ir.StaticRaise() | ir.TryRaise() | ir.StaticTryRaise():
-                    report(inst.loc, "a kernel cannot raise; obligations are checked under checks=True")
+                    report(inst.loc, "a kernel cannot raise; write a condition around the work, or check on the host")
                 case ir.Print():
                     report(inst.loc, "a kernel cannot print")
                 case ir.SetAttr():

@@ -9,7 +9,7 @@ from ..kir import Loc
 from ..language.signature import function_loc
 
 _STRING = ("strings do not exist in a kernel", "")
-_TRY = ("try does not exist in a kernel", "write a condition; a caller's obligations are checked under checks=True")
+_TRY = ("try does not exist in a kernel", "write a condition around the work")
 _WITH = ("with does not exist in a kernel", "keep host work outside the kernel")
 
 INSTRUCTIONS = {

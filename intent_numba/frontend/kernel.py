@@ -17,6 +17,7 @@ from ..typing.types import EnumT, Lit, NoneT, Scalar, View, describe
 from .build import FunctionBuilder, front
 from .cleanup import drop_dead
 from .emitter import Emitter
+from .outs import check_outs
 from .pipeline import TYPING, Session, returned_value_loc
 
 
@@ -46,11 +47,15 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
             kernel = emitter.b.kernel
             kernel.externs.update(session.externs)
             drop_dead(kernel.body)
+            check_outs(kernel, typed.func_ir)
             return _verified(kernel)
         except IntentError:
             raise
         except Refusal as e:
             raise _from_refusal(e, emitter, pyfunc) from None
+        except RecursionError:
+            raise UnsupportedError(diagnostic(function_loc(pyfunc), f"{pyfunc.__name__}: helpers or expressions nest too deeply",
+                                              "join some of the helpers that call one another")) from None
         except Exception:
             if os.environ.get("INTENT_DEBUG"):
                 raise
@@ -59,8 +64,6 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
                                               "set INTENT_DEBUG=1 to see where the compiler stopped")) from None
         finally:
             TYPING.session = previous
-
-
 
 
 def _from_refusal(e: Refusal, emitter, pyfunc) -> CompileError:

@@ -144,7 +144,8 @@ def _supported(build: Build) -> None:
     if build.policy not in SUPPORTED_POLICIES:
         raise _unsupported(build, f"kernel {build.name}: policy {build.policy!r} is not available")
     if build.options.checks:
-        raise _unsupported(build, f"kernel {build.name}: checks=True is not available")
+        raise _unsupported(build, f"kernel {build.name}: checks=True is not available in this version",
+                           "artifact.interpret runs the reference interpreter, which finds accesses out of bounds and wrong counts")
 
 
 def _unsupported(build: Build, message: str, hint: str = "") -> errors.UnsupportedError:

@@ -17,7 +17,7 @@ class CompileOptions:
                               thread count. ``"relaxed_normalization"``: a masked-out segment of an online normalisation may be
                               skipped; the author promises finite operands.
     ``online_reduction``      region operations may be computed in one pass over their source.
-    ``checks``                every caller obligation is checked while running.
+    ``checks``                every caller obligation is checked while running; this version refuses it with UnsupportedError.
     ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
 
     Raises InvalidOption for an unknown ``numerics`` and for a flag that is not a bool.

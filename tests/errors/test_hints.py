@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import intent_numba.language as I
-from intent_numba.errors import CompileError
+from intent_numba.errors import CompileError, UnsupportedError
 from intent_numba.frontend import build_kernel
 
 
@@ -25,7 +25,7 @@ def broken(a):
 
 
 WORLD = {"I": I, "np": np, "Config": Config, "broken": broken, "NUMBER": np.float32(2.5), "THING": object()}
-HEAD = 'def kernel(x: I.In[I.f32, ("N",)], w: I.In[I.i32, ("N",)], y: I.InOut[I.f32, ("N",)]):\n'
+HEAD = 'def kernel(x: I.In[I.f32, ("N",)], w: I.In[I.i32, ("N",)], y: I.InOut[I.f32, ("N",)], z: I.Out[I.f32, ("N",)]):\n'
 
 
 def define(text: str):
@@ -91,6 +91,8 @@ CASES = [
      "break cannot leave", "break"),
     ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = x[i]\n    if x[i] > 0.0:\n        return\ny[3] = 1.0",
      "return cannot leave", "return"),
+    ("z = x[:] * 2.0", "write z[:] = ...", "z = x[:] * 2.0"),
+    ("z[:] = z[:] + x[:]", "annotate it with I.InOut", "z[:] + x[:]"),
     ("for i in I.domain(0, 3):\n    y[i] = x[i]\n    break", "never repeats", None),
 ]
 
@@ -111,6 +113,20 @@ def test_attributes_of_a_class_are_captured_values():
     kernel, _ = define(HEAD + "    y[:] = x[:] * Config.SCALE\n")
     consts = [op.attrs["value"] for op in build_kernel(kernel).body.ops if op.kind == "const"]
     assert 3.0 in consts
+
+
+def test_outs_may_be_read_once_something_may_have_written_them():
+    for body in ("z[:] = x[:]\ny[:] = z[:]", "for i in I.domain(0, 3):\n    if i > 0:\n        y[i] = z[i - 1]\n    z[i] = x[i]",
+                 "if x[0] > 0.0:\n    z[0] = 1.0\ny[0] = z[0]", "z[:] = x[:]\nz = x[:]"):
+        kernel, _ = define(HEAD + textwrap.indent(body, "    ") + "\n")
+        build_kernel(kernel)
+
+
+def test_helpers_that_nest_too_deeply_are_named():
+    text = "".join(f"@intent.fn\ndef f{i}(x): return {f'f{i - 1}(x)' if i else 'x'}\n" for i in range(400))
+    kernel, _ = define("import intent_numba as intent\n" + text + HEAD + "    y[:] = f399(x[:])\n")
+    with pytest.raises(UnsupportedError, match="nest too deeply"):
+        build_kernel(kernel)
 
 
 @pytest.mark.parametrize("annotation, words", [("np.float32", "I.f32"), ("", "has no annotation"), ("3", "a dtype or I.Constexpr")])
