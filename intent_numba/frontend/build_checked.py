@@ -1,7 +1,7 @@
 """Exact i32 and binary32 operations of the policy ``checked`` as KIR.
 
-An i32 result is computed without loss, in i64 or in two limbs, and narrowed; a ``check`` then fails the launch if the value did not survive.
-Ordered float accumulation is a loop, products of a contraction are rounded before they are added. Spec: 004, SUPPLEMENT 11.
+An i32 result is computed without loss, in i64 or in two limbs, and narrowed; a ``check`` then fails the launch if the value did not
+survive. Ordered float accumulation is a loop, products of a contraction are rounded before they are added. Spec: 004, SUPPLEMENT 11.
 """
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ from .checked_rules import HIDDEN, PLANNED_ONLY, WEAK_SCALAR_PROBES
 from .plans import Accumulation, Arithmetic, OperandPlan, OperandRole, OperationOverload, OperationPlan, OperationSpec
 from .policy import policy_named
 
-__all__ = ["Accumulation", "Arithmetic", "CompoundDType", "DType", "DTypeCategory", "OperandPlan", "OperandRole", "OperationExecutionOptions",
-           "OperationOverload", "OperationPlan", "OperationSpec", "PLANNED_ONLY", "SUPPORTED_ACCUMULATOR_DTYPES", "SUPPORTED_TENSOR_DTYPES", "SimpleDType",
-           "WEAK_SCALAR_PROBES", "operation_execution_options", "plan_accumulator_variants", "registered_operations", "resolvable_plans",
+__all__ = ["Accumulation", "Arithmetic", "CompoundDType", "DType", "DTypeCategory", "OperandPlan", "OperandRole",
+           "OperationExecutionOptions", "OperationOverload", "OperationPlan", "OperationSpec", "PLANNED_ONLY",
+           "SUPPORTED_ACCUMULATOR_DTYPES", "SUPPORTED_TENSOR_DTYPES", "SimpleDType", "WEAK_SCALAR_PROBES",
+           "operation_execution_options", "plan_accumulator_variants", "registered_operations", "resolvable_plans",
            "resolve_operation_plan"]
 
 
@@ -119,9 +120,9 @@ def _translated(plan: OperationPlan) -> OperationPlan:
 def resolve_operation_plan(operation, *operands, accumulator_dtype=None, options=None) -> OperationPlan:
     """The plan of one operation over storage dtypes and weak Python scalars.
 
-    Raises NotImplementedError for an unknown operation, a compound dtype or a simple dtype without operations; TypeError for operands that match
-    no signature, categories and values that are neither; OverflowError for a weak integer that an Int32 plan cannot hold; TypeError when
-    both accumulator_dtype and options are given, ValueError when the options are another operation's.
+    Raises NotImplementedError for an unknown operation, a compound dtype or a simple dtype without operations; TypeError for operands that
+    match no signature, categories and values that are neither; OverflowError for a weak integer that an Int32 plan cannot hold; TypeError
+    when both accumulator_dtype and options are given, ValueError when the options are another operation's.
     """
     if accumulator_dtype is not None and options is not None:
         raise TypeError("give accumulator_dtype or options, not both")

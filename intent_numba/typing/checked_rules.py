@@ -206,7 +206,8 @@ def _specs():
     yield _spec("relu", _relu, one)
     for name in ("sigmoid", "tanh"):
         yield _spec(name, _floating(name), one)
-    for name in ("neg", "abs", "exp", "exp2", "log", "log1p", "lgamma", "sin", "asin", "cos", "floor", "ceil", "sqrt", "rsqrt", "erf", "erfc", "i0"):
+    for name in ("neg", "abs", "exp", "exp2", "log", "log1p", "lgamma", "sin", "asin", "cos", "floor", "ceil", "sqrt", "rsqrt", "erf",
+                 "erfc", "i0"):
         yield _spec(name, _only_float(name), one, F32)
     for name in ("maximum", "minimum", "maximum_num", "minimum_num", "floor_divide", "remainder"):
         yield _spec(name, _only_float(name), pair, F32)

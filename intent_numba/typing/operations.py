@@ -272,7 +272,8 @@ def builtin(name: str, operation: str, arity: int | None, hint: str):
     return rule
 
 
-BUILTINS = {min: ("min", "minimum_num", None, "use I.minimum or I.reduce.min"), max: ("max", "maximum_num", None, "use I.maximum or I.reduce.max"),
+BUILTINS = {min: ("min", "minimum_num", None, "use I.minimum or I.reduce.min"),
+            max: ("max", "maximum_num", None, "use I.maximum or I.reduce.max"),
             abs: ("abs", "abs", 1, "use I.abs"), pow: ("pow", "pow", 2, "use I.pow or I.power")}
 """Builtin -> (name, operation, arity, what to write where the policy does not have it)."""
 

@@ -123,9 +123,9 @@ class Policy:
 
     ``promotes``: operands are converted as plans say (otherwise dtypes must be equal). ``contracts``: a product and a sum of one
     expression round once (decision 17). ``weak_floats``: a float literal bound to a name stays a literal. ``joins``: a local has
-    one dtype, that of all its assignments. ``default_float``: dtype of a float literal that meets nothing. ``raises``: integer overflow is an error.
-    ``accumulators`` and ``configurable``: which accumulators may be asked for, and of which operations. ``implemented``: the dtypes that
-    have operations at all (empty: every dtype). ``index_policy``: whose plans operations on ``index`` follow, when not its own.
+    one dtype, that of all its assignments. ``default_float``: dtype of a float literal that meets nothing. ``raises``: integer overflow is
+    an error. ``accumulators`` and ``configurable``: which accumulators may be asked for, and of which operations. ``implemented``: the
+    dtypes that have operations at all (empty: every dtype). ``index_policy``: whose plans operations on ``index`` follow, when not its own.
     ``builtins``: Python's functions that a kernel may call.
     """
     name: str

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from .plans import (Accumulation, Arithmetic, OperandPlan, OperandRole, OperationOverload, OperationPlan, OperationSpec, Policy, enumerate_operands,
-                    resolve, role_signatures, tensor_domains)
+from .plans import (Accumulation, Arithmetic, OperandPlan, OperandRole, OperationOverload, OperationPlan, OperationSpec, Policy,
+                    enumerate_operands, resolve, role_signatures, tensor_domains)
 
 __all__ = ["Accumulation", "Arithmetic", "OperandPlan", "OperandRole", "OperationOverload", "OperationPlan", "OperationSpec", "Policy",
            "plan_accumulator_variants", "policy_named", "registered_operations", "resolvable_plans", "resolve_operation_plan"]
@@ -258,6 +258,10 @@ def reduction_rule(name: str, rule: Reduction, promote=_equal):
     return resolve_rule
 
 
+def reduction_spec(name: str, rule: Reduction, resolve_rule, domain) -> OperationSpec:
+    return OperationSpec(name, (OperationOverload((OperandRole.TENSOR,) * rule.operands, resolve_rule, (domain,) * rule.operands),))
+
+
 def cast_rule(operands, accumulator):
     """cast(value, destination): any dtype to any."""
     refuse_accumulator("cast", accumulator)
@@ -308,7 +312,8 @@ def conversion_specs(cast, store, join, condition, literal, domains=None) -> lis
     return [OperationSpec("cast", (OperationOverload((tensor, tensor), cast, (every, every)),), public=domains is not None),
             OperationSpec("store", tuple(OperationOverload(r, store, tensor_domains(r, every)) for r in pairs), public=False),
             OperationSpec("join", tuple(OperationOverload(r, join, tensor_domains(r, every)) for r in pairs), public=False),
-            OperationSpec("condition", (OperationOverload((tensor,), condition, ((BOOL if condition is _condition_rule else every),)),), public=False),
+            OperationSpec("condition", (OperationOverload((tensor,), condition, ((BOOL if condition is _condition_rule else every),)),),
+                          public=False),
             OperationSpec("literal", (OperationOverload((weak,), literal, ()),), public=False)]
 
 
@@ -320,8 +325,7 @@ def _strict() -> Policy:
     tensor = OperandRole.TENSOR
     specs = specs_of({name: (rule.arity, _pointwise_rule(name, rule)) for name, rule in POINTWISE.items()},
                      lambda name: DOMAINS[POINTWISE[name].domain])
-    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, reduction_rule(name, rule), (DOMAINS[rule.domain],) * rule.operands),))
-              for name, rule in REDUCTIONS.items()]
+    specs += [reduction_spec(name, rule, reduction_rule(name, rule), DOMAINS[rule.domain]) for name, rule in REDUCTIONS.items()]
     everything = DOMAINS["nb"]
     specs.append(OperationSpec("select", tuple(OperationOverload((tensor, *roles), _select_rule, (BOOL, *tensor_domains(roles, everything)))
                                                for roles in role_signatures(2))))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import reduce
 
 from .plans import OperandRole, OperationOverload, OperationSpec, Policy, role_signatures, tensor_domains
-from .policy import (CONFIGURABLE, DOMAINS, FLOATS, INTEGERS, POINTWISE, REDUCTIONS, SIGNED, WIDTH, cast_rule, conversion_specs, in_name_order,
-                     int_range, literal_problem, literal_rule, make_plan, reduction_rule, refuse_accumulator, specs_of)
+from .policy import (CONFIGURABLE, DOMAINS, FLOATS, INTEGERS, POINTWISE, REDUCTIONS, SIGNED, WIDTH, cast_rule, conversion_specs,
+                     in_name_order, int_range, literal_problem, literal_rule, make_plan, reduction_rule, reduction_spec,
+                     refuse_accumulator, specs_of)
 
 NUMBER_OF_BOOL = "i32"
 """What a bool is in arithmetic."""
@@ -30,7 +31,8 @@ def promote_pair(what: str, a: str, b: str) -> str:
     signed, unsigned = (a, b) if a in SIGNED else (b, a)
     bits = max(WIDTH[signed], 2 * WIDTH[unsigned])
     if bits > 64:
-        raise TypeError(f"{what}: no integer dtype holds the values of both {a} and {b}; use an explicit integer cast, I.cast(x, I.{signed})")
+        raise TypeError(f"{what}: no integer dtype holds the values of both {a} and {b}; "
+                        f"use an explicit integer cast, I.cast(x, I.{signed})")
     return f"i{bits}"
 
 
@@ -158,8 +160,8 @@ RULES = {
     **{name: _computed_in(number) for name in ("add", "sub", "mul", "floordiv", "mod", "neg", "abs", "maximum", "minimum", "maximum_num",
                                                "minimum_num", "clamp", "relu")},
     **{name: _bits for name in ("and", "or", "xor", "not")}, **{name: _equality for name in ("eq", "ne")},
-    **{name: _computed_in(number, "bool") for name in ("lt", "le", "gt", "ge")}, "shl": _shift, "shr": _shift, "power": _power, "pow": _power,
-    "logical_not": _logical_not,
+    **{name: _computed_in(number, "bool") for name in ("lt", "le", "gt", "ge")}, "shl": _shift, "shr": _shift, "power": _power,
+    "pow": _power, "logical_not": _logical_not,
 }
 """Rule maker of every elementwise operation."""
 
@@ -210,8 +212,7 @@ def _reduced(rule):
 def make_policy() -> Policy:
     every, tensor = DOMAINS["nb"], OperandRole.TENSOR
     specs = specs_of({name: (rule.arity, RULES[name](name)) for name, rule in POINTWISE.items()}, lambda name: every)
-    specs += [OperationSpec(name, (OperationOverload((tensor,) * rule.operands, reduction_rule(name, rule, _reduced(rule)), (every,) * rule.operands),))
-              for name, rule in REDUCTIONS.items()]
+    specs += [reduction_spec(name, rule, reduction_rule(name, rule, _reduced(rule)), every) for name, rule in REDUCTIONS.items()]
     specs.append(OperationSpec("select", tuple(OperationOverload((tensor, *roles), _select, (every, *tensor_domains(roles, every)))
                                                for roles in role_signatures(2))))
     specs += conversion_specs(cast_rule, _store, _join, _condition, literal_rule(literal_dtype))

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from intent_numba.typing import checked
-from intent_numba.typing.checked import (CompoundDType, DType, DTypeCategory, OperationExecutionOptions, SimpleDType, operation_execution_options,
+from intent_numba.typing.checked import (CompoundDType, DType, DTypeCategory, OperationExecutionOptions, SimpleDType,
+                                         operation_execution_options,
                                          plan_accumulator_variants, registered_operations, resolvable_plans, resolve_operation_plan)
 from intent_numba.typing.checked import Accumulation as Acc
 from intent_numba.typing.checked import Arithmetic as Ar
@@ -135,7 +136,8 @@ def test_structured_families():
     assert [resolved("clamp", F, *bounds)[2] for bounds in ((F, F), (F, 1), (0.5, F), (0, True))] == [F] * 4
     for name, accumulation, output in (("reduce_prod", Acc.SEQUENTIAL_BINARY32_PRODUCT, F), ("cumsum", Acc.SEQUENTIAL_BINARY32, F),
                                        ("reduce_max", Acc.MAXIMUM, F), ("reduce_min", Acc.MINIMUM, F), ("arg_reduce_max", Acc.ARGMAX, N),
-                                       ("arg_reduce_min", Acc.ARGMIN, N), ("gather", None, F), ("sort_values", None, F), ("sort_indices", None, N),
+                                       ("arg_reduce_min", Acc.ARGMIN, N), ("gather", None, F), ("sort_values", None, F),
+                                       ("sort_indices", None, N),
                                        ("topk_values", None, F), ("topk_indices", None, N)):
         plan = resolve_operation_plan(name, F)
         assert (plan.accumulation, plan.accumulator_dtype, plan.output) == (accumulation, None, output)
@@ -163,8 +165,10 @@ def test_widen_a_float32_reduction_accumulator():
 
 def test_options_refuse():
     assert operation_execution_options("matmul") == OperationExecutionOptions("matmul", None)
-    for error, call in ((TypeError, ("add", F)), (TypeError, ("reduce_sum", DType.Floating)), (TypeError, ("reduce_sum", CompoundDType("pair"))),
-                        (TypeError, ("reduce_sum", "Float32")), (NotImplementedError, ("matmul", DType.Float16)), (NotImplementedError, ("matmul", N))):
+    for error, call in ((TypeError, ("add", F)), (TypeError, ("reduce_sum", DType.Floating)),
+                        (TypeError, ("reduce_sum", CompoundDType("pair"))),
+                        (TypeError, ("reduce_sum", "Float32")), (NotImplementedError, ("matmul", DType.Float16)),
+                        (NotImplementedError, ("matmul", N))):
         with pytest.raises(error):
             operation_execution_options(call[0], accumulator_dtype=call[1])
     options = operation_execution_options("reduce_sum", accumulator_dtype=F)
@@ -208,7 +212,8 @@ def test_dtypes_match_by_identity():
 
 def test_specifications_check_themselves():
     overload = OperationOverload((T,), None)
-    for build in (lambda: OperationSpec("x", ()), lambda: OperationSpec("x", (overload, overload)), lambda: OperationOverload((T,), None, ((),)),
+    for build in (lambda: OperationSpec("x", ()), lambda: OperationSpec("x", (overload, overload)),
+                  lambda: OperationOverload((T,), None, ((),)),
                   lambda: OperationOverload((T, W), None, ((F,), (F,))), lambda: OperationSpec("x", (overload,), True, (0, 1)),
                   lambda: OperationSpec("x", (overload,), True, (-1,))):
         with pytest.raises(ValueError):

@@ -144,7 +144,8 @@ def test_casts_to_i32_raise_out_of_range():
 
 
 @kernel
-def sums(a: I.In[I.i32, ("M", "K")], b: I.In[I.i32, ("K", "N")], s: I.Out[I.i32, ("M",)], p: I.Out[I.i32, ("M", "N")], d: I.Out[I.i32, ("M",)]):
+def sums(a: I.In[I.i32, ("M", "K")], b: I.In[I.i32, ("K", "N")], s: I.Out[I.i32, ("M",)], p: I.Out[I.i32, ("M", "N")],
+         d: I.Out[I.i32, ("M",)]):
     s[:] = I.reduce.sum(a[:, :], axis=1)
     p[:, :] = I.matmul(a[:, :], b[:, :], acc_dtype=I.i32)
     for m in I.domain(0, a.shape[0]):
@@ -158,18 +159,21 @@ def test_integer_sums_are_exact_in_between():
     outs = lambda n: [out((2,), np.int32), out((2, n), np.int32), out((2,), np.int32)]      # noqa: E731
     exact = [[sum(int(x) * int(y) for x, y in zip(row, col)) for col in b.T] for row in a]
     assert exact[0][0] == -2 * HIGH and exact[0][1] == -4
-    same(sums, [a, b[:, 1:], *outs(1)], lambda a, b: (np.array([0, 21], np.int32), np.array([[r[1]] for r in exact], np.int32), np.zeros(2, np.int32)))
+    same(sums, [a, b[:, 1:], *outs(1)], lambda a,
+         b: (np.array([0, 21], np.int32), np.array([[r[1]] for r in exact], np.int32), np.zeros(2, np.int32)))
     overflows(sums, [a, b, *outs(2)])
     big = np.full((2, 6), LOW, np.int32)
     assert 6 * int(LOW) ** 2 > 2 ** 64
     balanced = np.array([LOW, LOW, LOW, HIGH, HIGH, HIGH], np.int32)[:, None]
     overflows(sums, [big, balanced, *outs(1)])
     big[:, :] = [[HIGH] * 3 + [-HIGH] * 3, [1, -1, 0, 0, 0, 0]]
-    same(sums, [big, np.full((6, 1), HIGH, np.int32), *outs(1)], lambda a, b: (np.zeros(2, np.int32), np.zeros((2, 1), np.int32), np.zeros(2, np.int32)))
+    same(sums, [big, np.full((6, 1), HIGH, np.int32), *outs(1)], lambda a,
+         b: (np.zeros(2, np.int32), np.zeros((2, 1), np.int32), np.zeros(2, np.int32)))
 
 
 @kernel
-def floats(x: I.In[I.f32, ("M", "K")], y: I.In[I.f32, ("K", "M")], i: I.In[I.i32, ("M", "K")], s: I.Out[I.f32, ("M",)], w: I.Out[I.f32, ("M",)],
+def floats(x: I.In[I.f32, ("M", "K")], y: I.In[I.f32, ("K", "M")], i: I.In[I.i32, ("M", "K")], s: I.Out[I.f32, ("M",)],
+           w: I.Out[I.f32, ("M",)],
            p: I.Out[I.f32, ("M",)], q: I.Out[I.f32, ()], c: I.Out[I.f32, ("M", "K")], r: I.Out[I.f32, ("M", "K")], j: I.Out[I.i32, ("M",)],
            mm: I.Out[I.f32, ("M", "M")], mw: I.Out[I.f32, ("M", "M")], mi: I.Out[I.f32, ("M", "M")]):
     s[:] = I.reduce.sum(x[:, :], axis=1)
@@ -190,7 +194,8 @@ def test_float_accumulation_rounds_where_the_plan_says():
     x, y = rng.standard_normal((3, 40)).astype(np.float32), rng.standard_normal((40, 3)).astype(np.float32)
     i = rng.integers(-99, 99, (3, 40)).astype(np.int32)
     f = np.float32
-    outs = [out((3,), f), out((3,), f), out((3,), f), out((), f), out((3, 40), f), out((3, 40), f), out((3,), np.int32), *[out((3, 3), f)] * 3]
+    outs = [out((3,), f), out((3,), f), out((3,), f), out((), f), out((3, 40), f), out((3, 40), f), out((3,), np.int32),
+            *[out((3, 3), f)] * 3]
     got = same(floats, [x, y, i, *outs])
     assert np.array_equal(got[1], x.astype(np.float64).sum(1).astype(f))
 
@@ -234,7 +239,8 @@ def indices(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)], k: I.Out[I.i32, ("N
 
 def test_index_arithmetic_is_strict():
     x = np.arange(7, dtype=np.float32)
-    same(indices, [x, out((7,), np.float32), out((7,), np.int32)], lambda x: (x[(np.arange(7) * 3 + 1) % 7][::-1], np.arange(7, dtype=np.int32) * 2))
+    same(indices, [x, out((7,), np.float32), out((7,), np.int32)],
+         lambda x: (x[(np.arange(7) * 3 + 1) % 7][::-1], np.arange(7, dtype=np.int32) * 2))
 
 
 def test_overflow_through_every_form_of_call():
@@ -260,14 +266,18 @@ def test_overflow_through_every_form_of_call():
 
 
 @pytest.mark.parametrize("body, error", [
-    ("y[:] = a[:] // a[:]", NotImplementedError), ("y[:] = -a[:]", TypeError), ("y[:] = a[:] + 2147483648", TypeError), ("y[:] = a[:] * 0.5", TypeError),
-    ("y[:] = I.maximum(a[:], a[:])", TypeError), ("z[:] = I.fma(x[:], x[:], x[:])", NotImplementedError), ("z[:] = h[:] + h[:]", NotImplementedError),
-    ("z[:] = I.select(x[:], x[:], x[:])", TypeError), ("y[:] = I.cumsum(a[:], axis=0)", TypeError), ("y[:] = I.cast(4294967296, I.i32)", TypeError),
+    ("y[:] = a[:] // a[:]", NotImplementedError), ("y[:] = -a[:]", TypeError), ("y[:] = a[:] + 2147483648", TypeError),
+                                         ("y[:] = a[:] * 0.5", TypeError),
+    ("y[:] = I.maximum(a[:], a[:])", TypeError), ("z[:] = I.fma(x[:], x[:], x[:])", NotImplementedError),
+                                         ("z[:] = h[:] + h[:]", NotImplementedError),
+    ("z[:] = I.select(x[:], x[:], x[:])", TypeError), ("y[:] = I.cumsum(a[:], axis=0)", TypeError),
+                                         ("y[:] = I.cast(4294967296, I.i32)", TypeError),
     ("y[0] = I.reduce(a[:], axis=0, identity=0, combine=I.add)", NotImplementedError), ("z[:] = I.cast(x[:], I.f16)", NotImplementedError),
     ("y[:] = I.select(x[:] > 0, a[:], a[:])", TypeError), ("I.atomic.add(y[0], a[0], order='relaxed')", NotImplementedError)])
 def test_what_has_no_plan_is_refused(body, error):
     scope = {"I": I}
-    exec("def k(a: I.In[I.i32, ('N',)], x: I.In[I.f32, ('N',)], h: I.In[I.f16, ('N',)], y: I.Out[I.i32, ('N',)], z: I.Out[I.f32, ('N',)]):\n"
+    exec("def k(a: I.In[I.i32, ('N',)], x: I.In[I.f32, ('N',)], h: I.In[I.f16, ('N',)], y: I.Out[I.i32, ('N',)], "
+         "z: I.Out[I.f32, ('N',)]):\n"
          f"    {body}\n", scope)
     with pytest.raises(error) as caught:
         build_kernel(scope["k"], {}, "checked")

@@ -78,7 +78,8 @@ def literals(x: I.In[I.f64, ("N",)], i: I.In[I.i64, ("N",)], h: I.In[I.f16, ("N"
 
 def test_float_literals_take_the_precision_they_meet():
     x, i, h = np.array([0.1, 2, 1e300]), np.array([1, 3, 1 << 40]), np.array([1, 0.1, 60000], np.float16)
-    got = same(literals, [x, i, h, out((3,), np.float64), out((3,), np.float32), out((3,), np.float16), out((3,), np.float32), out((3,), np.float64)],
+    got = same(literals,
+               [x, i, h, out((3,), np.float64), out((3,), np.float32), out((3,), np.float16), out((3,), np.float32), out((3,), np.float64)],
                None)
     tenth = np.float32(0.1)
     assert np.allclose(got[0], x * (1 / 3) + 0.1, rtol=1e-15, atol=0) and got[4].tolist() == [0.1] * 3
@@ -127,7 +128,8 @@ def test_numbers_are_conditions_and_conditions_numbers():
 
     def oracle(x, y):
         smallest = np.fmin(np.fmin(x, y.astype(np.float32)), np.float32(5))
-        return ((x < 1) + (y == 2) * 2).astype(np.int32), smallest, np.where(truth & (y == 0), 1, x >= y).astype(np.int32), np.where(truth, y, -1).astype(np.int32)
+        picked = np.where(truth & (y == 0), 1, x >= y), np.where(truth, y, -1)
+        return ((x < 1) + (y == 2) * 2).astype(np.int32), smallest, *(v.astype(np.int32) for v in picked)
     same(truths, [x, y, *(out((5,), dt) for dt in (np.int32, np.float32, np.int32, np.int32))], oracle)
 
 
@@ -147,7 +149,8 @@ def test_comparisons_are_of_values_and_shifts_keep_the_left_dtype():
 
 
 @kernel
-def narrow_floats(h: I.In[I.f16, ("N",)], b: I.In[I.bf16, ("N",)], y: I.Out[I.f32, ("N",)], z: I.Out[I.f16, ("N",)], r: I.Out[I.f32, ("N",)]):
+def narrow_floats(h: I.In[I.f16, ("N",)], b: I.In[I.bf16, ("N",)], y: I.Out[I.f32, ("N",)], z: I.Out[I.f16, ("N",)],
+                  r: I.Out[I.f32, ("N",)]):
     y[:] = h[:] * b[:]
     z[:] = h[:] * h[:]
     r[:] = I.sqrt(I.cast(h[:], I.i32)) - h[:]
@@ -161,7 +164,8 @@ def test_narrow_floats_stay_among_themselves():
 
 
 @kernel
-def structured(a: I.In[I.i8, ("N", "K")], b: I.In[I.f16, ("K", "M")], x: I.In[I.f32, ("N",)], n: I.Out[I.i32, ()], c: I.Out[I.f32, ("N", "M")],
+def structured(a: I.In[I.i8, ("N", "K")], b: I.In[I.f16, ("K", "M")], x: I.In[I.f32, ("N",)], n: I.Out[I.i32, ()],
+               c: I.Out[I.f32, ("N", "M")],
                s: I.Out[I.i32, ("N",)], e: I.Out[I.bool, ()]):
     n[()] = I.reduce.sum(x[:] > 0, axis=0)
     c[:, :] = I.matmul(a[:, :], b[:, :], acc_dtype=I.f32)
@@ -171,7 +175,8 @@ def structured(a: I.In[I.i8, ("N", "K")], b: I.In[I.f16, ("K", "M")], x: I.In[I.
 
 def test_reductions_and_contractions_promote():
     rng = np.random.default_rng(3)
-    a, b, x = rng.integers(-128, 127, (3, 5)).astype(np.int8), rng.integers(-4, 4, (5, 2)).astype(np.float16), np.array([1, -1, np.nan], np.float32)
+    a, b, x = rng.integers(-128, 127, (3, 5)).astype(np.int8), rng.integers(-4, 4, (5, 2)).astype(np.float16), np.array([1, -1, np.nan],
+                                                                                                                        np.float32)
     same(structured, [a, b, x, out((), np.int32), out((3, 2), np.float32), out((3,), np.int32), out((), np.bool_)],
          lambda a, b, x: (np.int32((x > 0).sum()), a.astype(np.float32) @ b.astype(np.float32), a.sum(1, dtype=np.int32), np.bool_(True)))
 
@@ -195,9 +200,12 @@ def test_what_has_no_dtype_is_refused():
         exec(f"def k({parameters}):\n    {body}\n", scope)
         return lambda: build_kernel(scope["k"], {}, "range_preserving")
     view = "a: I.In[I.{}, ('N',)], b: I.In[I.{}, ('N',)], y: I.Out[I.{}, ('N',)]"
-    for dts, body, words in ((("i64", "u64", "f32"), "y[:] = a[:] + b[:]", "explicit integer cast"), (("u64", "u64", "u64"), "y[:] = a[:] + 1", "u64 and i32"),
-                             (("i32", "i32", "f32"), "y[:] = a[:] ** -1", "negative exponent"), (("f32", "f32", "i32"), "y[:] = a[:]", "explicit cast"),
-                             (("f64", "f64", "f32"), "y[:] = a[:]", "explicit cast"), (("i8", "i8", "i8"), "y[:] = a[:] + (1 << 64)", "neither i64 nor u64")):
+    for dts, body, words in ((("i64", "u64", "f32"), "y[:] = a[:] + b[:]", "explicit integer cast"),
+                             (("u64", "u64", "u64"), "y[:] = a[:] + 1", "u64 and i32"),
+                             (("i32", "i32", "f32"), "y[:] = a[:] ** -1", "negative exponent"),
+                             (("f32", "f32", "i32"), "y[:] = a[:]", "explicit cast"),
+                             (("f64", "f64", "f32"), "y[:] = a[:]", "explicit cast"),
+                             (("i8", "i8", "i8"), "y[:] = a[:] + (1 << 64)", "neither i64 nor u64")):
         with pytest.raises(intent.IntentTypeError, match=words):
             build(view.format(*dts), body)()
     assert build(view.format("i64", "u64", "f32"), "y[:] = a[:] / b[:]")() is not None

@@ -53,7 +53,8 @@ def emit_program(program: Program, machine: Machine) -> Launch:
     workspace = [{"name": r.name, "bytes": BYTES[r.dt], "shape": [host.extent(e) for e in r.shape]}
                  for r in program.resources if r.kind == "workspace"]
     plan = {"name": program.name, "group": machine.group_size, "arguments": layout.arguments, "slots": host.slots,
-            "changes": bool(host.layout.cells), "error": layout.error if raises(program) else None, "views": views, "workspace": workspace, "steps": steps}
+            "changes": bool(host.layout.cells), "error": layout.error if raises(program) else None,
+            "views": views, "workspace": workspace, "steps": steps}
     return Launch(machine.preamble + host.module.text(), plan)
 
 
