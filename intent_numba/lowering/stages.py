@@ -50,14 +50,16 @@ def _merge(phase: Phase, loops, sink) -> bool:
     if any(isinstance(s, Update) for s in (sink, *phase.sinks)):
         return _independent(phase, loops, sink)
     reading = [(n.attr, load_coords(n)) for n in loads(sink_nodes(sink))]
+    seen: set[str] = set()
     for s in phase.sinks:
+        seen.update(n.attr for n in loads(sink_nodes(s)))
         if isinstance(s, (Contract, Scan)):
             return False
         if isinstance(s, Reduce) and (isinstance(sink, Reduce) and sink.axis != s.axis or any(n in s.targets for n, _ in reading)):
             return False
         if isinstance(s, Store):
-            if any(n == s.resource and c != s.coords for n, c in reading):
-                return False
+            if any(n == s.resource and (c != s.coords or n in seen) for n, c in reading):
+                return False                                 # one expression has one value in a phase
             if s.resource in targets(sink) and s.coords != sink.coords:
                 return False
         earlier = [(n.attr, load_coords(n)) for n in loads(sink_nodes(s))]

@@ -147,3 +147,17 @@ def permuted(at: I.In[I.i64, ("N",)], x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("
 
 def test_a_lone_store_through_data_is_a_task_for_each_element():
     assert tasks(both(permuted, RNG.permutation(30), RNG.standard_normal(30).astype(np.float32), np.zeros(30, np.float32))) == [1]
+
+
+@intent.kernel
+def twice(y: I.InOut[I.i32, ("N",)], z: I.Out[I.i32, ("N",)]):
+    y[:] = y[:] * 2 + 1
+    z[:] = y[:] * 2 + 1
+    y[:] = y[:] * 2 + 1
+
+
+def test_equal_statements_see_what_was_stored_between():
+    y, z = np.arange(40, dtype=np.int32), np.zeros(40, np.int32)
+    both(twice, y, z)
+    twice(y, z)
+    assert y.tolist() == [4 * i + 3 for i in range(40)] and z.tolist() == y.tolist()
