@@ -49,7 +49,7 @@ def builtin(kind: str):
 def arg(kind: str):
     def build(fb, result, value, axis):
         e = fb.e
-        v = e.value(value)
+        v = e.value(conversion(e, "cast", value, result.types[0].dt))
         (at,) = axes_of(axis, len(v.type.shape))
         shape = without(v.type.shape, at)
         best, where = e.emit("arg_reduce", (v,), (tensor_or_scalar(v.type.dt, shape), tensor_or_scalar("index", shape)), axis=at, kind=kind)
