@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...task.program import For, If, Loop, Phase, Store
 from ..llvm.values import Val
+from . import growing
 from .env import ONE, ZERO, Env
 from .expr import value
 from .phases import phase
@@ -23,8 +24,10 @@ def run(env: Env, body, extra=None) -> None:
     for s in body:
         match s:
             case Phase():
+                growing.prepare(env, s)
                 phase(env, s)
             case For() | Loop() | If():
+                growing.prepare(env, s)
                 compound(env, s, extra)
             case _:
                 extra(s)

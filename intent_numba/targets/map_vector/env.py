@@ -62,7 +62,7 @@ class Env:
         self._axes: dict = {}
         self.reads_memo: dict = {}
         self._sizing = False
-        self._sizing = False
+        self.growing: dict = {}                              # scratch that grows: name -> (resource, pointer, size), see growing.py
         self._words: set[str] = set()
         self._temps: dict = {}
         self._used: list = []
@@ -238,18 +238,8 @@ class Env:
             yield
         self._sizing = False
 
-    @contextmanager
-    def sizing(self):
-        """Extents are those that memory is laid out for: bounds where cells of the task will decide."""
-        self._sizing = True
-        with self.scope():
-            yield
-        self._sizing = False
-
     def extent(self, e: Extent) -> Val:
         """The value of an extent; a vector if it depends on a varying cell."""
-        if self._sizing:
-            e = self.program.bounds.get(e, e)
         if self._sizing:
             e = self.program.bounds.get(e, e)
         if e.const is not None:

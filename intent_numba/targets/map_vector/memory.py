@@ -14,6 +14,7 @@ from ...task.program import Node, Resource
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
 from .env import ONE, ZERO, Env, index
+from .plan import PHASE_LANES
 
 
 STREAM_BYTES = 24 << 20
@@ -127,6 +128,13 @@ def row_major(env: Env, shape: tuple[Extent, ...], last: Val | None = None) -> t
         n = last if last is not None and k == len(shape) - 1 else env.extent(e)
         step = env.o.mul(step, n)
     return tuple(reversed(strides))
+
+
+def whole_tiles(env: Env, e: Extent) -> Val:
+    """The extent rounded up to whole tiles of lanes."""
+    if e.const is not None:
+        return index(-(-e.const // PHASE_LANES) * PHASE_LANES)
+    return env.o.and_(env.o.add(env.extent(e), index(PHASE_LANES - 1)), index(-PHASE_LANES))
 
 
 def term(env: Env, coord: Node, stride: Val) -> Val:

@@ -14,7 +14,7 @@ from ...task.program import Axis, Contract, For, If, Loop, Phase, Program, Stage
 from ..llvm.values import BYTES, MEMORY, Val
 from . import control, tiles
 from .env import ONE, ZERO, Env, index
-from .memory import Storage, element, row_major, store
+from .memory import Storage, element, row_major, store, whole_tiles
 from .phases import nest, perform, phase
 from .plan import PHASE_LANES, sink_targets, varying_resources, walk_nodes, walk_phases, walks
 
@@ -183,13 +183,6 @@ def _point_size(env: Env, shape) -> Val:
     strides = row_major(env, shape, whole_tiles(env, shape[-1]))
     first = whole_tiles(env, shape[0]) if len(shape) == 1 else env.extent(shape[0])
     return env.o.mul(strides[0], first)
-
-
-def whole_tiles(env: Env, e) -> Val:
-    """The extent rounded up to whole tiles of lanes."""
-    if e.const is not None:
-        return index(-(-e.const // PHASE_LANES) * PHASE_LANES)
-    return env.o.and_(env.o.add(env.extent(e), index(PHASE_LANES - 1)), index(-PHASE_LANES))
 
 
 def width_of(env: Env, panel: Panel, p: tiles.Product) -> Val:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...task.program import Program, Resource, Stage
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
-from . import control, grouped, pointwise
+from . import control, growing, grouped, pointwise
 from . import panel as panels
 from .env import ZERO, Env, index
 from .expr import hoist
@@ -24,6 +24,8 @@ SMALL_SCRATCH = 8192
 
 def plan_stage(program: Program, stage: Stage) -> StagePlan:
     """How a stage is run: in blocks if it multiplies matrices, else over lanes or points."""
+    if any(growing.grows(stage, r) for r in stage.resources):
+        return StagePlan(stage.tasks)
     found = panels.find_panel(program, stage)
     if found is None:
         plan = plan_lanes(program, stage)
@@ -40,7 +42,7 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
     env.varying = plan.varying
     env.private = frozenset(r.name for r in stage.resources)
     bind_shared(env)
-    failed = "out_of_memory"
+    failed = growing.FAILED
     if plan.panel is not None:
         sizes = panels.scratch_sizes(env, stage, plan.panel)
         block, pointers = _allocate(env, [size for _, size in sizes], failed)
@@ -50,10 +52,11 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
         _walk(env, stage, plan)
     if block is not None:
         fn.call("void", module.declare("void", "free", "ptr"), [("ptr", block)])
+    growing.release(env)
     if env.streamed:
         fn.do("fence seq_cst")
     fn.ret()
-    if block is not None:
+    if block is not None or env.growing:
         fn.label(failed)
         fn.do(f"store i64 1, ptr {env.slot_pointer(layout.error)}")
         fn.ret()
@@ -79,6 +82,9 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
         large.append((None, (), 0, index(grouped.arena(stage, plan.width))))
     for r in stage.resources:
         shape = r.shape[len(r.axes):]
+        if growing.grows(stage, r):
+            growing.declare(env, r)
+            continue
         lanes = plan.width if r.name in plan.varying else 0
         if not shape:
             copies = grouped.GROUP if lanes and grouped.can_group(stage) else 1
