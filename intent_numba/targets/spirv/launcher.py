@@ -16,7 +16,8 @@ import numpy as np
 from .codegen import settings
 from .loader import opencl, queue
 
-OK, NO_MEMORY, FAILED = 0, 1, 2
+OK, NO_MEMORY, FAILED = 0, 1, 99
+"""What a launch gives besides the status that a check in the kernel left."""
 GROUPS_PER_UNIT = 32
 """Groups started for each compute unit, at most, where each needs its part of an arena."""
 
