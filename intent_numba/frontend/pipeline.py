@@ -16,6 +16,7 @@ from ..errors import CompileError, IntentShapeError, IntentTypeError, LanguageEr
 from ..language.annotations import ConstexprAnnotation, ViewAnnotation
 from ..language.dtypes import DType
 from ..language.signature import function_loc
+from ..typing import planned
 from ..typing.active import ACTIVE
 from ..typing.binding import Default, bind
 from ..typing.context import (HelperT, IntentTarget, IntentTargetContext, IntentTypingContext, Mismatch, NjitT, OperationT, OperatorT)
@@ -84,11 +85,13 @@ class Session:
                 return _constexpr_argument(what, kind, t)
             case DType(name=dt):
                 operand_problem(what, t)
-                if isinstance(t, Lit):
+                if planned.promotes(t):
+                    planned.plan(what, "store", (Scalar(dt), t))
+                elif isinstance(t, Lit):
                     check_literal(what, t.value, dt)
                 elif not (isinstance(t, Weak) and dt in ("index", "i64")) and getattr(t, "dt", None) != dt:
                     refuse(f"{what}: {dt} is expected, not {describe(t)}", cast_hint(t, dt))
-                return t if isinstance(t, Tensor) else Scalar(dt)
+                return Tensor(dt, t.rank) if isinstance(t, Tensor) else Scalar(dt)
             case ViewAnnotation(dtype=dtype, shape=shape):
                 if getattr(t, "dt", None) != dtype.name or getattr(t, "rank", None) != len(shape):
                     refuse(f"{what}: {p.annotation!r} is expected, not {describe(t)}")

@@ -224,3 +224,64 @@ def test_index_arithmetic_stays_index():
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     same(shapes, [x, out((3,), np.float32), out((3,), np.int64)],
          lambda x: (x[:, 3] + x[np.arange(3), (np.arange(3) + 1) % 4], np.arange(3) * 2 + 4))
+
+
+@intent.fn
+def early(x, y):
+    if x > 0:
+        return x
+    return y * 0.5
+
+
+@intent.fn
+def annotated(x: I.f32, y):
+    return x + y
+
+
+@kernel
+def helpers(a: I.In[I.i32, ("N",)], y: I.Out[I.f32, ("N",)], z: I.Out[I.f32, ("N",)]):
+    for i in I.domain(0, a.shape[0]):
+        y[i] = early(a[i], a[i])
+        z[i] = annotated(a[i], 2)
+
+
+def test_helpers_take_the_policy_of_their_caller():
+    same(helpers, [np.array([-3, 4, 0], np.int32), out((3,), np.float32), out((3,), np.float32)],
+         lambda a: (np.where(a > 0, a, a * np.float32(0.5)).astype(np.float32), (a + 2).astype(np.float32)))
+
+
+@kernel
+def control(n: I.i32, x: I.In[I.f64, ("N",)], steps: I.Out[I.i64, ()], f: I.Out[I.f64, ()], r: I.Out[I.f32, ()]):
+    k = n
+    count = 0
+    while k:
+        k = k >> 1
+        count += 1
+    steps[()] = count
+    s = 0.0
+    if n > 3:
+        s = 0.1
+    f[()] = s
+    best = I.record(s=0, m=0.0)
+    for i in I.domain(0, x.shape[0]):
+        best = I.record(s=best.s + (x[i] > 0), m=max(best.m, I.cast(x[i], I.f32)))
+    r[()] = best.s + best.m
+
+
+def test_loops_merges_and_records():
+    same(control, [9, np.array([0.5, -1, 2.25]), out((), np.int64), out((), np.float64), out((), np.float32)],
+         lambda n, x: (np.int64(4), np.float64(0.1), np.float32(4.25)))
+
+
+@kernel
+def updates(a: I.In[I.i8, ("N",)], y: I.InOut[I.i32, (4,)], r: I.InOut[I.f32, (4,)], g: I.Out[I.i64, ("N",)]):
+    for i in I.parallel(I.domain(0, a.shape[0])):
+        I.atomic.add(y[a[i]], a[i], order="relaxed")
+    I.scatter_reduce(r, index=(a[:],), value=a[:], combine=I.add)
+    g[:] = I.gather(a, index=(I.indices(I.domain(0, a.shape[0])),), valid=a[:] > 1, fill=-1) + 0
+
+
+def test_updates_convert_like_stores():
+    a = np.array([0, 1, 3, 1], np.int8)
+    same(updates, [a, np.zeros(4, np.int32), np.zeros(4, np.float32), out((4,), np.int64)],
+         lambda a, y, r: (np.array([0, 2, 0, 3], np.int32), np.array([0, 2, 0, 3], np.float32), np.where(a > 1, a, -1).astype(np.int64)))
