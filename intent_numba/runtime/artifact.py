@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import binding, launch
+from ..errors import InvalidInput
 from .arrays import numpy_dtype
 from .driver import Build
 from .entries import Entries
@@ -60,12 +61,16 @@ class Artifact:
 
     @entry
     def interpret(self, *args, **kwargs) -> None:
-        """Run the reference interpreter on the same arguments, in place."""
+        """Run the reference interpreter on the same arguments, in place. Raises InvalidInput for an index that leaves its axis and for
+        a reshape to another count."""
         from ..reference import run
         from .scalars import numpy_scalar
         bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
-        run(self._build.kernel(), [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name])
-                                   for p in self.interface.runtime])
+        values = [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name]) for p in self.interface.runtime]
+        try:
+            run(self._build.kernel(), values)
+        except IndexError as error:
+            raise InvalidInput(f"{self.__name__}: {error}") from None
 
     @entry
     def inspect(self, stage: str) -> str:

@@ -47,6 +47,7 @@ class Build:
     target: str
     variants: dict = field(default_factory=dict)
     _kernel: Kernel | None = None
+    _key: str | None = None
 
     @property
     def name(self) -> str:
@@ -102,8 +103,10 @@ class Build:
 
     def _make(self, alias: frozenset) -> Compiled:
         _supported(self)
-        target = (self.target, *targets.module(self.target).fingerprint())
-        key = fingerprint.kernel_key(self.pyfunc, self.interface, self.constexprs, self.policy, self.options, alias, target)
+        if not self.variants:
+            target = (self.target, *targets.module(self.target).fingerprint())
+            self._key = fingerprint.kernel_key(self.pyfunc, self.interface, self.constexprs, self.policy, self.options, target)
+        key = fingerprint.variant_key(self._key, alias)
         symbol = f"intent_{_identifier(self.name)}_{(key or uuid.uuid4().hex)[:24]}"
         return self._load(key, symbol) or self._compile(key, symbol, alias)
 

@@ -28,8 +28,8 @@ class Uncacheable(Exception):
     """Something reached has content that cannot be hashed."""
 
 
-def kernel_key(pyfunc, interface, constexprs, policy: str, options, alias, target: tuple) -> str | None:
-    """A hex digest that names the code of this specialisation, or None when the kernel cannot be cached."""
+def kernel_key(pyfunc, interface, constexprs, policy: str, options, target: tuple) -> str | None:
+    """A hex digest that names this specialisation, or None when the kernel cannot be cached."""
     try:
         reached = _Reached()
         reached.function(pyfunc)
@@ -40,9 +40,17 @@ def kernel_key(pyfunc, interface, constexprs, policy: str, options, alias, targe
         return None
     if segments.chosen() != segments.SEGMENT:
         reached.feed("segment", str(segments.chosen()))
-    pairs = sorted(sorted(pair) for pair in alias)
-    reached.feed("build", policy, repr(options), repr(pairs), *target, environment())
+    reached.feed("build", policy, repr(options), *target, environment())
     return reached.digest()
+
+
+def variant_key(key: str | None, alias) -> str | None:
+    """The name of the code for a set of overlapping pairs. It follows from the specialisation's own key, since captured values are those
+    of the first compilation, whatever they are by now."""
+    if key is None or not alias:
+        return key
+    pairs = sorted(sorted(pair) for pair in alias)
+    return hashlib.sha256(f"{key} {pairs!r}".encode()).hexdigest()
 
 
 class _Reached:

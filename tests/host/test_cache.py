@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -87,3 +89,33 @@ def test_command(capsys):
     assert "intent_numba" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         cli.main(["cache", "burn"])
+
+
+SHIFT = """
+import sys, numpy as np, intent_numba as intent, intent_numba.language as I
+C = float(sys.argv[1])
+@intent.kernel
+def k(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
+    for i in I.domain(0, x.shape[0]):
+        y[i] = x[i] * C
+k.run(np.ones(2, np.float32))
+C = float(sys.argv[2])
+memory = np.ones(3, np.float32)
+k(memory[:2], memory[1:])
+print(memory.tolist())
+"""
+
+
+def test_a_variant_is_kept_under_the_values_it_was_compiled_with(own_cache, tmp_path):
+    """Captured values are those of the first compilation, also for the code that overlapping views need later."""
+    script = tmp_path / "k.py"
+    script.write_text(SHIFT)
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+    def run(*values):
+        done = subprocess.run([sys.executable, str(script), *values], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "PYTHONPATH": root})
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout.strip()
+    assert run("2", "3") == "[1.0, 2.0, 4.0]"
+    assert run("3", "3") == "[1.0, 3.0, 9.0]"

@@ -22,7 +22,7 @@ DEFAULTS = CompileOptions()
 
 
 def key(f, constexprs=(), policy="strict", options=DEFAULTS, alias=frozenset(), target=("cpu", "x")):
-    return fingerprint.kernel_key(f, EMPTY, constexprs, policy, options, alias, target)
+    return fingerprint.variant_key(fingerprint.kernel_key(f, EMPTY, constexprs, policy, options, target), alias)
 
 
 def define(source: str, **names):
@@ -147,7 +147,7 @@ def test_annotations_count():
     kernels = []
     for shape in ('("N",)', '("M",)', "(3,)"):
         kernels.append(define(f"@intent.kernel\ndef f(x: I.In[I.f32, {shape}]):\n    pass"))
-    keys = {fingerprint.kernel_key(k.pyfunc, k.interface, (), "strict", CompileOptions(), frozenset(), ("cpu",)) for k in kernels}
+    keys = {fingerprint.kernel_key(k.pyfunc, k.interface, (), "strict", CompileOptions(), ("cpu",)) for k in kernels}
     assert len(keys) == 3
 
 
@@ -178,7 +178,7 @@ def test_keys_do_not_depend_on_the_process():
             for name in {{"a", "b", "c"}}:
                 x = x + C
             return I.exp(x) if s in frozenset(("u", "v")) else x
-        print(fingerprint.kernel_key(f, Interface("k", ()), (1, 2.5), "strict", CompileOptions(), frozenset(), ("cpu",)))
+        print(fingerprint.kernel_key(f, Interface("k", ()), (1, 2.5), "strict", CompileOptions(), ("cpu",)))
     """).format(root=__file__.rsplit("/tests/", 1)[0])
     runs = {subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True,
                            env={"PYTHONHASHSEED": seed, "PATH": ""}).stdout for seed in ("1", "2")}
