@@ -12,7 +12,8 @@ from functools import cache
 from .plans import (Accumulation, Arithmetic, OperandPlan, OperandRole, OperationOverload, OperationPlan, OperationSpec, Policy,
                     enumerate_operands, resolve, role_signatures, tensor_domains)
 
-__all__ = ["Accumulation", "Arithmetic", "OperandPlan", "OperandRole", "OperationOverload", "OperationPlan", "OperationSpec", "Policy",
+__all__ = ["Accumulation", "Arithmetic", "OperandPlan", "OperandRole", "OperationExecutionOptions", "OperationOverload", "OperationPlan",
+           "OperationSpec", "Policy", "operation_execution_options",
            "plan_accumulator_variants", "policy_named", "registered_operations", "resolvable_plans", "resolve_operation_plan"]
 
 FLOATS = ("f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2")
@@ -376,6 +377,28 @@ def resolve_operation_plan(operation: str, *operands, accumulator_dtype=None, op
     if missing and not (operation in ("store", "join") and len(set(plain)) == 1):
         raise NotImplementedError(f"{operation}: the policy {policy!r} has no operations on {missing[0]}")
     return resolve(spec, plain, _is_dtype, acc)
+
+
+@dataclass(frozen=True)
+class OperationExecutionOptions:
+    """Validated options of an operation whose accumulator can be chosen. Raises TypeError for another operation or what is no dtype,
+    NotImplementedError for a dtype that the policy does not accumulate in."""
+    operation: str
+    accumulator_dtype: str | None = None
+    policy: str = "strict"
+
+    def __post_init__(self):
+        p = policy_named(self.policy)
+        if self.operation not in p.configurable:
+            raise TypeError(f"{self.operation} has no configurable accumulator under the policy {p.name!r}")
+        if self.accumulator_dtype is not None and _operand(self.operation, self.accumulator_dtype) not in p.accumulators:
+            raise NotImplementedError(f"{self.operation}: no accumulator {self.accumulator_dtype} under the policy {p.name!r}")
+
+
+def operation_execution_options(operation: str, *, accumulator_dtype=None, policy: str = "strict") -> OperationExecutionOptions:
+    """Immutable validated options; see ``OperationExecutionOptions`` for the errors."""
+    name = None if accumulator_dtype is None else getattr(accumulator_dtype, "name", accumulator_dtype)
+    return OperationExecutionOptions(operation, name, policy)
 
 
 def _is_dtype(x) -> bool:

@@ -1,7 +1,7 @@
 """Random integer programs under ``range_preserving`` against Python's integers: where an intermediate wrap, cast or promotion decides.
 
-The oracle is written from the contract's text and shares nothing with the compiler. A naive oracle, which wraps at the end only, must disagree
-somewhere, or the programs would prove nothing.
+The oracle is written from the contract's text and shares nothing with the compiler. A naive oracle, which wraps at the end only, must
+disagree somewhere, or the programs would prove nothing.
 """
 import random
 
@@ -90,7 +90,8 @@ def expression(rng, depth):
         return a
     if kind < 0.6:
         symbol, compare = rng.choice(list(COMPARISONS.items()))
-        return Expression(f"(({a.text} {symbol} {b.text}) + 0)", "i32", lambda env, naive: int(compare(a.value(env, naive), b.value(env, naive))))
+        return Expression(f"(({a.text} {symbol} {b.text}) + 0)", "i32", lambda env,
+                          naive: int(compare(a.value(env, naive), b.value(env, naive))))
     if kind < 0.7:
         which = rng.choice(["max", "min"])
         return Expression(f"{which}({a.text}, {b.text})", dt,
