@@ -12,7 +12,7 @@ from importlib import resources
 
 from ...errors import UnsupportedError
 
-VERSION = "1"
+VERSION = "2"
 """Part of every cache key; raise it when the same program becomes other text or another plan."""
 
 _MAGIC = b"INTENTSPV1\n"
