@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md"]
+PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/policies.md"]
 
 
 def blocks(page):

@@ -28,6 +28,8 @@ def joined_locals(func_ir, typemap: dict) -> dict:
             continue
         if any(isinstance(t, Lit) and isinstance(t.value, str) for t in types) or all(t == types[0] for t in types):
             continue
+        if all(isinstance(t, Lit) and type(t.value) is int and -1 << 31 <= t.value < 1 << 31 for t in types):
+            continue                                        # they have one dtype as they are, and may be axes or extents
         common = reduce(lambda a, b: a if a is None or a == b else join(a, b), (_scalar(t) for t in types))
         if common is not None:
             found.update({n: _with_dtype(t, common.dt) for n, t in zip(names, types)})

@@ -285,3 +285,15 @@ def test_updates_convert_like_stores():
     a = np.array([0, 1, 3, 1], np.int8)
     same(updates, [a, np.zeros(4, np.int32), np.zeros(4, np.float32), out((4,), np.int64)],
          lambda a, y, r: (np.array([0, 2, 0, 3], np.int32), np.array([0, 2, 0, 3], np.float32), np.where(a > 1, a, -1).astype(np.int64)))
+
+
+@kernel
+def constants(x: I.In[I.f32, ("M", "N")], rows: I.Out[I.f32, ("M",)], columns: I.Out[I.f32, ("N",)]):
+    axis = 1
+    rows[:] = I.reduce.sum(x[:, :], axis=axis)
+    axis = 0
+    columns[:] = I.reduce.sum(x[:, :], axis=axis)
+
+
+def test_a_name_of_small_literals_stays_known():
+    same(constants, [np.arange(6, dtype=np.float32).reshape(2, 3), out((2,), np.float32), out((3,), np.float32)], lambda x: (x.sum(1), x.sum(0)))
