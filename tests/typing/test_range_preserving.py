@@ -296,4 +296,5 @@ def constants(x: I.In[I.f32, ("M", "N")], rows: I.Out[I.f32, ("M",)], columns: I
 
 
 def test_a_name_of_small_literals_stays_known():
-    same(constants, [np.arange(6, dtype=np.float32).reshape(2, 3), out((2,), np.float32), out((3,), np.float32)], lambda x: (x.sum(1), x.sum(0)))
+    same(constants, [np.arange(6, dtype=np.float32).reshape(2, 3), out((2,), np.float32), out((3,), np.float32)],
+         lambda x: (x.sum(1), x.sum(0)))
