@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import IntentError
+from . import targets
 from .artifact import Artifact
 from .interface import Interface
 from .tracebacks import entry
@@ -19,7 +20,7 @@ _FACTS, _KIR, _TEXT, _BINARY = "program.json", "program.kir", "program.txt", "pr
 
 @dataclass(frozen=True)
 class GeneratedProgram:
-    """``text``: what the target's tools read (LLVM text for a CPU). ``binary``: its object code. ``kir``: the program's meaning.
+    """``text``: what the target's tools read (PTX for CUDA, else LLVM text). ``binary``: its object code. ``kir``: the program's meaning.
     ``interface``: kernel, entry symbol, parameters with dtypes, shapes and access, and how the entry is launched."""
     name: str
     target: str
@@ -59,11 +60,13 @@ class GeneratedProgram:
 
 @entry
 def generate(kernel, target: str | None = None, constexprs: dict | None = None, options=None) -> GeneratedProgram:
-    """Generate code without loading it anywhere. Arguments and errors are those of ``intent.compile``."""
-    from .kernel import compile
-    artifact = compile(kernel, target, constexprs, options)
+    """Generate code without loading it anywhere. Arguments and errors are those of ``intent.compile``; a target of which there is no
+    device here, such as "cuda:sm_90", will do."""
+    from .kernel import specialise
+    artifact = specialise(kernel, targets.resolve(target), constexprs, options)
     compiled = artifact._build.compiled()
-    return GeneratedProgram(artifact.__name__, artifact.target, artifact.inspect("llvm"), compiled.code.object_code(), compiled.kir,
+    text = artifact.inspect("ptx" if hasattr(compiled.code, "ptx") else "llvm")
+    return GeneratedProgram(artifact.__name__, artifact.target, text, compiled.code.object_code(), compiled.kir,
                             _describe(artifact, compiled))
 
 
@@ -82,7 +85,7 @@ def _describe(artifact: Artifact, compiled) -> dict:
 def _plan(code) -> dict:
     """How a host enqueues the stages, for targets that have a host's part."""
     plan = getattr(code, "plan", None)
-    return {} if plan is None else {"plan": plan}
+    return {} if plan is None else {**getattr(code, "launch", {}), "plan": plan}
 
 
 def _parameter(p) -> dict:

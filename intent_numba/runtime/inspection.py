@@ -33,6 +33,11 @@ def _asm(build: Build) -> str:
     return _fresh(build).asm()
 
 
+def _kept(build: Build) -> str:
+    """Machine text that code from the cache still has."""
+    return build.compiled().code.asm()
+
+
 def _fresh(build: Build):
     """Code that still knows its text: what came from the disk cache is generated again."""
     compiled = build.compiled()
@@ -49,5 +54,5 @@ def _numba_ir(build: Build) -> str:
 
 
 _STAGES = {"kir": _kir, "task": _task, "numba-ir": _numba_ir}
-_MACHINE = {"cpu": {"llvm": _llvm, "asm": _asm}, "spirv": {"llvm": _llvm, "spirv": _asm}}
+_MACHINE = {"cpu": {"llvm": _llvm, "asm": _asm}, "spirv": {"llvm": _llvm, "spirv": _asm}, "cuda": {"llvm": _llvm, "ptx": _kept}}
 """What every target has, and what each adds."""

@@ -116,11 +116,15 @@ def compile(kernel: Kernel, target: str | None = None, constexprs: dict | None =
             options: CompileOptions | None = None) -> Artifact:
     """Compile one specialisation now. ``target=None`` is the host; ``constexprs`` maps every Constexpr without a default to
     its value. Raises CallError for a wrong Constexpr, UnsupportedError for an unavailable target, CompileError otherwise."""
+    return specialise(kernel, targets.launchable(targets.resolve(target)), constexprs, options)
+
+
+def specialise(kernel: Kernel, target: str, constexprs: dict | None, options: CompileOptions | None) -> Artifact:
+    """The artifact for a target's name as ``targets.resolve`` gives it, whether or not its code can be launched here."""
     if not isinstance(kernel, Kernel):
         raise CallError(f"intent.compile takes a kernel made by @intent.kernel, got {kernel!r}")
     if options is not None and not isinstance(options, CompileOptions):
         raise CallError(f"options is an intent.CompileOptions, got {options!r}")
-    target = targets.resolve(target)
     interface = kernel.interface
     values = arrange(interface, interface.constexprs, (), dict(constexprs or {}))
     fixed, _ = split_constexprs(interface, values)

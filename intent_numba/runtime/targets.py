@@ -2,7 +2,9 @@
 
 A target module offers ``compile_program(program, symbol) -> Code``, ``load_object(data, symbol) -> Code`` and
 ``fingerprint() -> tuple of str`` (what its object code depends on). A Code has ``address``, a C function ``int32_t f(int64_t *frame)``
-that takes the frame of binding.py, and ``llvm()``, ``asm()`` and ``object_code()``.
+that takes the frame of binding.py, and ``llvm()``, ``asm()`` and ``object_code()``. A family of targets, such as "cuda:sm_90", offers
+``variant(name)`` instead, which gives an object with these functions. A target that only generates code has ``require_device()``,
+which raises, and its Code has no address.
 """
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from .arrays import is_device_array
 TARGETS = {
     "cpu": "intent_numba.targets.cpu",
     "spirv": "intent_numba.targets.spirv",
+    "cuda": "intent_numba.targets.cuda",
 }
 
 
@@ -34,4 +37,14 @@ def following(arguments) -> str:
 
 
 def module(target: str):
-    return importlib.import_module(TARGETS[target.partition(":")[0]])
+    family, _, name = target.partition(":")
+    found = importlib.import_module(TARGETS[family])
+    return found.variant(name) if hasattr(found, "variant") else found
+
+
+def launchable(target: str) -> str:
+    """The target itself. Raises UnsupportedError for one whose code cannot be launched here."""
+    require = getattr(module(target), "require_device", None)
+    if require is not None:
+        require()
+    return target

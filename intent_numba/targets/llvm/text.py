@@ -14,7 +14,8 @@ class Dialect:
 
     ``half``: conversions between ``float`` and ``half`` are native. ``freeze``: the instruction exists. ``memory_none``: so does
     the attribute. ``constant_space``: the address space of constant tables. ``scope``: text of the scope of atomic operations.
-    ``atomic_bytes``: the smallest element that they change; ``atomic_access``: loads and stores can be atomic.
+    ``atomic_bytes``: the smallest element that they change; ``atomic_access``: loads and stores can be atomic. ``fence``: the intrinsic
+    that orders memory around atomic operations which order nothing by themselves; empty where they do.
     """
     name: str = "cpu"
     half: bool = True
@@ -24,6 +25,7 @@ class Dialect:
     scope: str = ""
     atomic_bytes: int = 1
     atomic_access: bool = True
+    fence: str = ""
 
 
 class Module:

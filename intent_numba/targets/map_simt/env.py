@@ -117,6 +117,16 @@ class Env(VectorEnv):
         for m, x in zip(memory, values):
             self.o.store(x, self.o.gep(x.dt, m, at))
 
+    def arena_in(self, space: int) -> Pointer:
+        """Where the memory begins that the launch gives."""
+        name = self.machine.local_arena
+        if space != self.machine.local_space or not name:
+            return Pointer("%arena", space)
+        if name not in self.fn.module.helpers:
+            self.fn.module.helpers[name] = f"@{name}"
+            self.fn.module.define_global(f"@{name} = external addrspace({space}) global [0 x i8], align 64")
+        return Pointer(f"@{name}", space)
+
     @contextmanager
     def shared_scope(self):
         mark = len(self._shared_used)
@@ -130,6 +140,8 @@ def start(program: Program, layout: Layout, module: Module, machine: Machine, na
     shared = machine.pointer(machine.global_space)
     params = [(shared, "frame"), *((shared, f"r{k}") for k in range(len(uses))), *parameters]
     attrs = "nounwind"
+    if machine.group_attribute:
+        attrs += f' "{machine.group_attribute}"="{machine.group_size},1,1"'
     if machine.group_metadata:
         attrs += f" !{machine.group_metadata} {module.metadata(f'!{{i32 {machine.group_size}, i32 1, i32 1}}')}"
     fn = module.function(name, "void", params, machine.kernel_head, attrs)

@@ -32,7 +32,7 @@ def emit(env: Env, stage: Stage, parts: list[scratch.Piece], space: int | None) 
     scratch.bind_scalars(env, stage)
     if space is not None:
         owner = env.group if space == env.machine.global_space else None
-        scratch.bind_arena(env, parts, Pointer("%arena", space), owner)
+        scratch.bind_arena(env, parts, env.arena_in(space), owner)
     env.changing = _changing(env, stage)
     if space == env.machine.global_space:          # as many groups as have memory step through the grid
         with fn.loop(env.group.text, "%points", env.groups.text) as lp, env.scope():

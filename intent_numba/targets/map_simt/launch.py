@@ -167,7 +167,8 @@ class _Host:
         return self._step(s, name, uses, "groups", parts, space, env.local_bytes)
 
     def _start(self, name: str, uses: list[str], space: int | None) -> Env:
-        parameters = [("i64", "points")] if space is None else [(self.machine.pointer(space), "arena"), ("i64", "points")]
+        named = space is None or space == self.machine.local_space and self.machine.local_arena
+        parameters = [("i64", "points")] if named else [(self.machine.pointer(space), "arena"), ("i64", "points")]
         return start(self.program, self.layout, self.module, self.machine, name, uses, parameters)
 
     def _step(self, s: Stage, name: str, uses: list[str], by: str, parts, space: int | None, local: int) -> dict:

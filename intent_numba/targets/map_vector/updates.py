@@ -5,6 +5,8 @@ take turns in a loop. An indivisible operation is an LLVM atomic where there is 
 """
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from ...kir.types import is_float, is_int, is_signed
 from ...task.program import Update
 from ..llvm.memory import Pointer, pointer_type
@@ -160,7 +162,21 @@ def _new(env: Env, s: Update, old: Val, values: list[Val]) -> Val:
 
 def _rmw(env: Env, operation: str, pointer, size: int, bits: str, order: str) -> str:
     place = f"{pointer_type(pointer)} {pointer}"
-    return env.fn.ins(f"atomicrmw {operation} {place}, i{size} {bits}{env.o.dialect.scope} {order}, align {size // 8}")
+    with _fenced(env, order) as order:
+        return env.fn.ins(f"atomicrmw {operation} {place}, i{size} {bits}{env.o.dialect.scope} {order}, align {size // 8}")
+
+
+@contextmanager
+def _fenced(env: Env, order: str):
+    """The order that an instruction inside is to have: the wanted one, or none between fences that give it."""
+    name = env.o.dialect.fence
+    if not name or order == "monotonic":
+        yield order
+        return
+    fence = env.fn.module.declare("void", name, "", "convergent nounwind")
+    env.fn.do(f"call void {fence}()")
+    yield "monotonic"
+    env.fn.do(f"call void {fence}()")
 
 
 def _load(env: Env, pointer, size: int, order: str) -> str:
@@ -178,8 +194,10 @@ def _exchange(env: Env, order: str, pointer, size: int, expected: str, desired: 
     """(bits found, whether they were the expected ones and have been replaced)."""
     if size < 8 * env.o.dialect.atomic_bytes:
         return _exchange_part(env, order, pointer, size, expected, desired)
-    pair = env.fn.ins(f"cmpxchg {pointer_type(pointer)} {pointer}, i{size} {expected}, i{size} {desired}{env.o.dialect.scope} "
-                      f"{ORDERS[order]} {LOAD_ORDERS[order]}")
+    with _fenced(env, ORDERS[order]) as success:
+        failure = success if success == "monotonic" else LOAD_ORDERS[order]
+        pair = env.fn.ins(f"cmpxchg {pointer_type(pointer)} {pointer}, i{size} {expected}, i{size} {desired}{env.o.dialect.scope} "
+                          f"{success} {failure}")
     return env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 0"), env.fn.ins(f"extractvalue {{ i{size}, i1 }} {pair}, 1")
 
 
