@@ -94,7 +94,7 @@ def with_operand(func_ir, inferer, names, hint: str) -> str:
     found = _CAST.search(hint)
     if found is None:
         return hint
-    for name in names:
+    for name in sorted(names, key=lambda n: _is_bool(inferer, n)):
         var = inferer.typevars.get(name)
         t = var.type if var is not None and var.defined else None
         if t is not None and not isinstance(t, Lit) and dtype_of(t) not in (None, found[1]):
@@ -102,6 +102,12 @@ def with_operand(func_ir, inferer, names, hint: str) -> str:
             if text:
                 return hint.replace("I.cast(x, ", f"I.cast({text}, ")
     return hint
+
+
+def _is_bool(inferer, name: str) -> bool:
+    """Conditions are the operands meant last."""
+    var = inferer.typevars.get(name)
+    return var is not None and var.defined and dtype_of(var.type) == "bool"
 
 
 def _operand_text(func_ir, name: str) -> str:

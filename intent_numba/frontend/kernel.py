@@ -47,7 +47,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
             kernel = emitter.b.kernel
             kernel.externs.update(session.externs)
             drop_dead(kernel.body)
-            check_outs(kernel, typed.func_ir)
+            check_outs(kernel, typed.func_ir, emitter.private)
             return _verified(kernel)
         except IntentError:
             raise

@@ -268,6 +268,8 @@ class IntentTypingContext(BaseContext):
             refuse(f"the class {func.obj.__name__} cannot be called in a kernel",
                    f"write I.cast(x, I.{known}{dt.lstrip('abcdefghijklmnopqrstuvwxyz')})" if known else "its attributes can be read",
                    LanguageError)
+        if isinstance(func, DTypeT):
+            refuse(f"the dtype I.{func.dt} cannot be called in a kernel", f"write I.cast(x, I.{func.dt})", LanguageError)
         refuse(f"{describe(func) if isinstance(func, types.Type) else func} cannot be called in a kernel",
                "call I. operations, @intent.fn helpers or @numba.njit functions of scalars", LanguageError)
 

@@ -9,12 +9,13 @@ import operator
 from numba.core import types
 
 from ..errors import LanguageError
+from ..language.dtypes import dtype_hint
 from . import planned
 from .active import ACTIVE, plan_operation
 from .policy import DOMAINS, POINTWISE, WIDTH, default_dtype, domain_of, literal_problem
 from .problems import refuse
-from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, describe,
-                    dtype_of, is_tuple)
+from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, article,
+                    describe, dtype_of, is_tuple)
 
 SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "power": "**", "pow": "**", "and": "&",
           "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -40,7 +41,7 @@ def operand_problem(what: str, t) -> None:
     """Refuse what is not a number or bool value."""
     match t:
         case View() | Buffer():
-            refuse(f"{what}: a {describe(t)} is memory, not a value", "read it first, with one index for each axis: x[i], x[:, :]")
+            refuse(f"{what}: {article(t)} is memory, not a value", "read it first, with one index for each axis: x[i], x[:, :]")
         case Domain():
             refuse(f"{what}: a {describe(t)} is not a value", "its coordinates are I.indices(d)")
         case EnumT():
@@ -231,7 +232,7 @@ def truth(a):
     if isinstance(a, Scalar) and a.dt == "bool" or isinstance(a, Scalar) and converts("condition", a.dt):
         return BOOL
     if isinstance(a, Tensor):
-        refuse(f"a condition must be a bool scalar, not a {describe(a)}",
+        refuse(f"a condition must be a bool scalar, not {article(a)}",
                "use I.select for elementwise choice, I.reduce.any or I.reduce.all to decide once")
     if isinstance(a, EnumT):
         refuse("an enum member has no truth value", "compare it with ==")
@@ -340,7 +341,8 @@ def dtype_argument(what: str, t) -> str:
     if isinstance(t, NoneT):
         refuse(f"{what}: a dtype such as I.f32 is missing")
     if not isinstance(t, DTypeT):
-        refuse(f"{what}: a dtype such as I.f32 expected, not {describe(t)}")
+        foreign = t.value if isinstance(t, Lit) else getattr(t, "obj", None)
+        refuse(f"{what}: a dtype such as I.f32 expected, not {describe(t)}", dtype_hint(foreign))
     return t.dt
 
 

@@ -9,7 +9,7 @@ from .operations import cast_hint, check_literal, dtype_argument, operand_proble
 from .policy import DOMAINS
 from .problems import refuse
 from .types import (INDEX, NONE, Buffer, Domain, DTypeT, EllipsisT, Group, Lit, NamedFloat, NoneT, Ragged, Record, Scalar, Slice,
-                    Tensor, View, Weak, describe, dtype_of, is_product, is_tuple, shaped)
+                    Tensor, View, Weak, article, describe, dtype_of, is_product, is_tuple, shaped)
 
 INTS = frozenset(DOMAINS["i"])
 
@@ -35,7 +35,7 @@ def relation_rank(source, index) -> int:
     if used > source.rank or not dots and used < source.rank:
         count = f"{source.rank} {'index is' if source.rank == 1 else 'indices are'}"
         hint = "write one ':' for each axis kept whole" if used < source.rank else ""
-        refuse(f"{count} expected for a {describe(source)}, {used} given", hint, IntentShapeError)
+        refuse(f"{count} expected for {article(source)}, {used} given", hint, IntentShapeError)
     rank, joint = 0, None
     for t in items:
         match t:
@@ -50,7 +50,7 @@ def relation_rank(source, index) -> int:
                 joint = max(joint or 0, t.rank)
             case Lit() if type(t.value) is int:
                 if t.value < 0:
-                    refuse(f"a negative index {t.value} into a {describe(source)}", "count from the start: x[n - 1]", IntentShapeError)
+                    refuse(f"a negative index {t.value} into {article(source)}", "count from the start: x[n - 1]", IntentShapeError)
             case _ if is_integer(t):
                 pass
             case Tensor(dt="bool"):
@@ -110,7 +110,7 @@ def static_slice(t: Slice) -> slice | None:
 
 def _subregion(source: Domain, index):
     if source.kind != "domain":
-        refuse(f"a {describe(source)} cannot be indexed")
+        refuse(f"{article(source)} cannot be indexed")
     if not isinstance(index, Slice):
         refuse(f"a domain is indexed with a slice of coordinates, not with {describe(index)}", "write d[a:b]")
     if not isinstance(index.step, NoneT):
@@ -266,7 +266,7 @@ def getiter(d):
         from .types import DomainIter
         return DomainIter(d.kind, d.rank)
     if isinstance(d, (View, Tensor, Buffer)):
-        refuse(f"a {describe(d)} cannot be iterated", "iterate over its coordinates: for i in I.domain(0, x.shape[0])")
+        refuse(f"{article(d)} cannot be iterated", "iterate over its coordinates: for i in I.domain(0, x.shape[0])")
     refuse(f"{describe(d)} cannot be iterated", "iterate over a domain or range")
 
 
@@ -367,10 +367,6 @@ def axis_argument(what: str, t, rank: int) -> int:
     return t.value % rank
 
 
-def _article(text: str) -> str:
-    return f"an {text}" if text[:1] in "aeiou" or text[:2] in ("f1", "f3", "f6", "f8") else f"a {text}"
-
-
 def attribute(t, name: str):
     """Type of ``value.name`` for run-time values, None when there is no such attribute."""
     if isinstance(t, (View, Tensor, Buffer)):
@@ -378,7 +374,7 @@ def attribute(t, name: str):
             return types.UniTuple(INDEX, t.rank) if t.rank else types.Tuple(())
         if name == "dtype":
             return DTypeT(t.dt)
-        refuse(f"{_article(describe(t))} has no attribute {name!r}", "it has .shape and .dtype; everything else is an I. operation")
+        refuse(f"{article(t)} has no attribute {name!r}", "it has .shape and .dtype; everything else is an I. operation")
     if isinstance(t, Record):
         found = t.get(name)
         if found is None:

@@ -212,6 +212,12 @@ def dtype_of(t) -> str | None:
     return t.dt if isinstance(t, (Scalar, Tensor, NamedFloat)) else None
 
 
+def article(t) -> str:
+    """``a bool tensor of rank 1``, ``an f32 view of rank 2``."""
+    text = describe(t)
+    return f"an {text}" if text[:1] in "aeio" or text[:2] in ("f1", "f3", "f6", "f8") else f"a {text}"
+
+
 def describe(t) -> str:
     """A type as an author would name it."""
     if is_tuple(t):

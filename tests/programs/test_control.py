@@ -361,3 +361,17 @@ def test_branches_with_tensor_merges(flag, k, rng):
         x = normal(rng, shape)
         check(branch_on_scalar, [x, flag, np.int32(k), out(shape, "f32")],
               lambda x, f, k: x * 2 if f and k > 0 else x + np.float32(1) if f or k < -5 else np.zeros_like(x))
+
+
+def test_a_buffer_that_a_branch_may_not_have_written_is_still_memory():
+    """Its elements are any values, but reading them is harmless."""
+    def kernel(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, (2,)]):
+        b = I.buffer((4,), I.f32)
+        if x[0] > 5.0:
+            b[:] = I.full((4,), 2.0, I.f32)
+        y[0] = b[0]
+        if b[1] > 1.0:
+            y[1] = 3.0
+    k = intent.kernel(kernel)
+    k.run(np.ones(3, np.float32))
+    assert k.run(np.full(3, 9, np.float32)).tolist() == [2, 3]

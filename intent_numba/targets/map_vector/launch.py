@@ -34,6 +34,8 @@ def emit_launch(program: Program, symbol: str, module: Module) -> None:
         fn.do(f"store i64 0, ptr {env.slot_pointer(slot)}")
     bind_shared_host(env)
     host = _Host(program, symbol, module, layout, env)
+    loaded = set(_loaded(program.body))
+    host.prepare({r.name for r in host.fixed()} & loaded)
     control.run(env, program.body, host.statement)
     raising = raises(program)
     if raising:
@@ -88,6 +90,10 @@ class _Host:
         for r in self.program.resources:
             if r.kind == "workspace" and r.name in names:
                 self.allocate(r)
+
+    def fixed(self) -> list[Resource]:
+        """Workspaces whose size is known from the start."""
+        return [r for r in self.program.resources if r.kind == "workspace" and not any(s.startswith("%") for e in r.shape for s in e.symbols)]
 
     def allocate(self, r: Resource) -> None:
         """A workspace whose size depends on a cell may come back in a loop with another size, and is a new value then."""
@@ -213,6 +219,27 @@ def _worker(module: Module, name: str) -> None:
 def _ceil(env: Env, a: Val, b: Val) -> Val:
     up = env.o.sub(env.o.add(a, b), ONE)
     return Val("index", env.fn.ins(f"udiv i64 {up.text}, {b.text}"))
+
+
+def _loaded(body):
+    """What statements outside stages load. A program may read what no stage has written: any value will do, but there must be memory."""
+    for s in body:
+        match s:
+            case Phase():
+                roots = [root for sink in s.sinks for root in sink_roots(sink)]
+            case For():
+                roots = [s.begin, s.step]
+                yield from _loaded(s.body)
+            case Loop():
+                roots = []
+                yield from _loaded(s.body)
+            case If():
+                roots = [s.cond]
+                yield from _loaded(s.then)
+                yield from _loaded(s.orelse)
+            case _:
+                roots = []
+        yield from (n.attr for n in walk_nodes(*roots) if n.op in ("load", "gload"))
 
 
 def _mentioned(s: Stage) -> set[str]:
