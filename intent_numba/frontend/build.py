@@ -27,7 +27,7 @@ from .bytecode import kir_loc
 from .emitter import Emitter
 from .products import is_static, static
 from .structure import RETURN, names_read, structure
-from .values import Idx, Lit, Product, RaggedValue, Rec, SliceValue
+from .values import Deferred, Idx, Lit, Product, RaggedValue, Rec, SliceValue
 
 BUILD = {**build_index.BUILD, **build_pointwise.BUILD, **build_structured.BUILD, **build_region.BUILD, **build_random.BUILD,
          **build_atomics.BUILD, **build_scaled.BUILD, **build_sparse.BUILD, **build_quantized.BUILD}
@@ -56,10 +56,12 @@ class FunctionBuilder(ControlBuilder):
     def settled(self, name: str, value):
         """A value as the name holds it: where locals have one dtype, converted to it."""
         t = self.types[name] if self.e.policy.joins else None
-        if not isinstance(t, (Scalar, Tensor)) or not isinstance(value, (Lit, Idx, Value, Product)):
+        if not isinstance(t, (Scalar, Tensor)) or not isinstance(value, (Deferred, Lit, Idx, Value, Product)):
             return value
-        if isinstance(value, Lit) or self.e.dtype(value) not in (t.dt, None):
-            return conversion(self.e, "cast", value, t.dt) if not isinstance(value, Lit) else self.e.value(value, t.dt)
+        if isinstance(value, (Deferred, Lit)):
+            return self.e.value(value, t.dt)
+        if self.e.dtype(value) != t.dt:
+            return conversion(self.e, "cast", value, t.dt)
         return value
 
     def plain_value(self, value):

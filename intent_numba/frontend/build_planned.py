@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from ..errors import IntentTypeError, UnsupportedError
+from ..kir import Scalar, Value
 from ..typing.active import plan_operation
+from ..typing.planned import SOME_FLOAT
 from ..typing.plans import Arithmetic, OperationPlan
 from ..typing.policy import FLOATS
 from . import build_checked
 from .emitter import Emitter
-from .values import Lit, Negated, Product
+from .values import Deferred, Lit, Negated, Product
 
 ON_FLOATS = {"floordiv": "floor_divide", "mod": "remainder", "power": "pow"}
 ON_INTEGERS = {"pow": "power", "floor_divide": "floordiv", "remainder": "mod"}
@@ -18,6 +20,8 @@ def operand_of(e: Emitter, x):
     """What a plan is asked with: a dtype name, or the value of a literal."""
     if isinstance(x, Negated):
         return "bool"
+    if isinstance(x, Deferred):
+        return SOME_FLOAT
     return x.value if isinstance(x, Lit) and x.dt is None else e.dtype(x)
 
 
@@ -38,7 +42,7 @@ def converted(e: Emitter, x, dt: str):
         return x
     if isinstance(x, Lit) and dt == "index":
         return x
-    if isinstance(x, Lit):
+    if isinstance(x, (Lit, Deferred)):
         return e.value(x, dt)
     return conversion(e, "cast", e.value(x) if isinstance(x, (Product, Negated)) else x, dt)
 
@@ -52,6 +56,10 @@ def operands(e: Emitter, operation: str, args):
 def elementwise(e: Emitter, operation: str, args, what: str = "", **attrs):
     """An elementwise operation on front values, as the active policy plans it."""
     from .build_pointwise import conversion, same_dtype
+    if e.policy.joins and not attrs and all(isinstance(x, (Lit, Deferred)) for x in args):
+        plan = plan_of(e, operation, args)
+        if plan.output in FLOATS and any(isinstance(x, Deferred) or isinstance(x.value, float) for x in args):
+            return Deferred(operation, tuple(args))
     plan, values = operands(e, operation, args)
     if plan.compute is Arithmetic.INT32_EXACT_CHECKED:
         return build_checked.elementwise(e, operation, values, args, what)
@@ -61,3 +69,13 @@ def elementwise(e: Emitter, operation: str, args, what: str = "", **attrs):
     if plan.output == "bool" or e.dtype(result) == plan.output:
         return result
     return conversion(e, "cast", result, plan.output)
+
+
+def evaluate(e: Emitter, x: Deferred, dt: str | None) -> Value:
+    """A weak float in the float dtype it met, or in its own where that is none."""
+    from .build_pointwise import same_dtype
+    dt = dt if dt in FLOATS else e.policy.default_float
+    if x.kind is None:
+        (value,) = x.args
+        return value if dt == "f64" else e.one("cast", (value,), Scalar(dt))
+    return e.value(same_dtype(e, ON_FLOATS.get(x.kind, x.kind), [e.value(a, dt) for a in x.args]))

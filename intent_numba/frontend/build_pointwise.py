@@ -7,7 +7,7 @@ from ..typing.policy import DOMAINS, default_dtype, literal_problem
 from . import build_checked, build_planned
 from .emitter import Emitter
 from .shapes import broadcast_shapes, is_tensor, place, shape_of
-from .values import Idx, Lit, Product
+from .values import Deferred, Idx, Lit, Product
 
 FUSED = ("f32", "f64")
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
@@ -160,6 +160,8 @@ def conversion(e: Emitter, kind: str, value, dt: str):
             return e.const(int(value.value), dt)
         if dt in DOMAINS["f"] and isinstance(value.value, float):
             value = Lit(value.value, "f64")
+    if isinstance(value, Deferred) and kind == "cast" and dt in DOMAINS["f"]:
+        return e.value(value, dt)
     if e.dtype(value) == dt and kind != "bitcast":
         return value if not isinstance(value, Product) else e.product(value)
     v = e.value(value)

@@ -9,7 +9,7 @@ from ..kir import Builder, Extent, Op, Region, Scalar, Tensor, Value
 from ..kir.types import INTEGERS
 from ..typing.active import materialized
 from ..typing.policy import FLOATS, default_dtype, int_range, literal_value, policy_named
-from .values import Idx, Lit, Negated, Product
+from .values import Deferred, Idx, Lit, Negated, Product
 
 MAX_TERMS = 24
 """Index polynomials with more terms become plain arithmetic."""
@@ -95,6 +95,9 @@ class Emitter:
                 x = self.product(x)
             case Negated():
                 x = self.negate(x.value)
+            case Deferred():
+                from .build_planned import evaluate
+                x = evaluate(self, x, dt)
         if dt is not None and x.type.dt != dt:
             assert self.policy.promotes or {x.type.dt, dt} == {"index", "i64"}, (x.type, dt)
             x = self.one("cast", (x,), _with_dtype(x.type, dt))
@@ -134,6 +137,8 @@ class Emitter:
         match x:
             case Lit():
                 return x.dt
+            case Deferred():
+                return None
             case Idx():
                 return "index"
         return x.type.dt

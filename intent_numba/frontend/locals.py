@@ -5,10 +5,11 @@ from functools import reduce
 
 from numba.core import ir
 
+from ..typing.active import ACTIVE
 from ..typing.planned import join
-from ..typing.types import Lit, NamedFloat, Scalar, Tensor
+from ..typing.types import Lit, NamedFloat, Scalar, Tensor, WeakFloat
 
-NUMERIC = (Scalar, Tensor, Lit, NamedFloat)
+NUMERIC = (Scalar, Tensor, Lit, NamedFloat, WeakFloat)
 
 
 def joined_locals(func_ir, typemap: dict) -> dict:
@@ -31,6 +32,8 @@ def joined_locals(func_ir, typemap: dict) -> dict:
         if all(isinstance(t, Lit) and type(t.value) is int and -1 << 31 <= t.value < 1 << 31 for t in types):
             continue                                        # they have one dtype as they are, and may be axes or extents
         common = reduce(lambda a, b: a if a is None or a == b else join(a, b), (_scalar(t) for t in types))
+        if isinstance(common, WeakFloat):
+            common = Scalar(ACTIVE.default_float)
         if common is not None:
             found.update({n: _with_dtype(t, common.dt) for n, t in zip(names, types)})
     return found

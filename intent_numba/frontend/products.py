@@ -9,11 +9,11 @@ from ..kir import Tensor as KTensor
 from ..kir import Value
 from ..language.dtypes import DType
 from ..typing.types import (Buffer, Domain, DTypeT, EllipsisT, EnumT, Group, NamedFloat, NoneT, Record, Scalar, Static, Tensor, View,
-                            Weak, is_tuple)
+                            Weak, WeakFloat, is_tuple)
 from ..typing.types import Lit as LitT
 from .emitter import Emitter
 from .shapes import make_domain, retype
-from .values import Dom, Idx, Lit, Rec
+from .values import Deferred, Dom, Idx, Lit, Rec
 
 
 def flatten(e: Emitter, value, t) -> list[Value]:
@@ -29,6 +29,8 @@ def flatten(e: Emitter, value, t) -> list[Value]:
             return [e.value(value, t.dt)]
         case Weak():
             return [e.index(value)]
+        case WeakFloat():
+            return [e.value(value, "f64")]
         case Domain(kind="domain"):
             return [e.index(value.begin), e.index(value.end), e.index(value.step)]
         case Buffer() | View():
@@ -50,6 +52,8 @@ def unflatten(e: Emitter, t, leaves):
             return Rec({name: unflatten(e, part, leaves) for name, part in t.items})
         case Scalar() | NamedFloat() | Tensor() | Weak():
             return next(leaves)
+        case WeakFloat():
+            return Deferred(None, (next(leaves),))
         case Domain(kind="domain"):
             begin, end, step = next(leaves), next(leaves), next(leaves)
             return make_domain(e, begin, end, step)

@@ -4,12 +4,12 @@ from __future__ import annotations
 from ..errors import IntentShapeError
 from ..kir import Domain, Extent, Scalar, Tensor, Value
 from .emitter import Emitter
-from .values import Dom, Idx, Lit, Product
+from .values import Deferred, Dom, Idx, Lit, Product
 
 
 def shape_of(x) -> tuple:
     """Shape of a front value; scalars have ()."""
-    return () if isinstance(x, (Lit, Idx)) else x.type.shape
+    return () if isinstance(x, (Deferred, Lit, Idx)) else x.type.shape
 
 
 def is_tensor(x) -> bool:

@@ -32,6 +32,14 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
+class Deferred:
+    """A weak float: the operation ``kind`` on ``args``, literals or weak floats, once a dtype is known. ``kind`` None: an f64 value that
+    control flow chose among literals, exact until it is rounded to the dtype."""
+    kind: str | None
+    args: tuple
+
+
+@dataclass(frozen=True, eq=False)
 class Dom:
     """A domain. ``begin`` and ``step`` are index scalars (front values); ``full`` marks 0 .. n-1 of step one."""
     value: kir.Value

@@ -6,7 +6,8 @@ from numba.core import types
 from .active import ACTIVE
 from .planned import join
 from .policy import literal_problem
-from .types import BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Tensor, Weak, is_product, is_tuple, items_of, product_of
+from .types import (BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Tensor, Weak, WeakFloat, is_product, is_tuple, items_of,
+                    product_of)
 
 
 def merge(a, b):
@@ -19,7 +20,7 @@ def merge(a, b):
         return a
     if is_product(a) and is_product(b):
         return _products(a, b)
-    if ACTIVE.policy.joins and all(isinstance(t, (Lit, Scalar, NamedFloat, Tensor)) for t in (a, b)):
+    if ACTIVE.policy.joins and all(isinstance(t, (Lit, Scalar, NamedFloat, Tensor, WeakFloat)) for t in (a, b)):
         return join(a, b)
     for x, y in ((a, b), (b, a)):
         if isinstance(x, MergedFloat):

@@ -14,8 +14,8 @@ from . import planned
 from .active import ACTIVE, plan_operation
 from .policy import DOMAINS, POINTWISE, WIDTH, default_dtype, domain_of, literal_problem
 from .problems import refuse
-from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak, article,
-                    describe, dtype_of, is_tuple)
+from .types import (BOOL, Buffer, Domain, DTypeT, EnumT, Lit, MergedFloat, NamedFloat, NoneT, Record, Scalar, Tensor, View, Weak,
+                    WeakFloat, article, describe, dtype_of, is_tuple)
 
 SYMBOL = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "power": "**", "pow": "**", "and": "&",
           "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -56,7 +56,7 @@ def operand_problem(what: str, t) -> None:
         refuse(f"{what}: a tuple is not a number", "select a component")
     if isinstance(t, Lit) and isinstance(t.value, str):
         refuse(f"{what}: strings do not exist in a kernel")
-    if not isinstance(t, (Scalar, Tensor, NamedFloat, Weak, Lit)):
+    if not isinstance(t, (Scalar, Tensor, NamedFloat, Weak, WeakFloat, Lit)):
         refuse(f"{what}: {describe(t)} is not a value")
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 from ..errors import UnsupportedError
 from .active import ACTIVE, plan_operation
 from .plans import OperationPlan
+from .policy import FLOATS
 from .problems import refuse
-from .types import DTypeT, Lit, NoneT, Scalar, Tensor, Weak, describe, dtype_of
+from .types import WEAK_FLOAT, DTypeT, Lit, NoneT, Scalar, Tensor, Weak, WeakFloat, describe, dtype_of
+
+
+SOME_FLOAT = 0.5
+"""Stands for a weak float where a plan wants a literal: every float literal selects the same plan."""
+AT_ONCE = frozenset({"clamp", "relu", "select"})
+"""Operations of literals alone that are computed in the dtype of the literals."""
 
 
 def promotes(*args) -> bool:
@@ -15,7 +22,7 @@ def promotes(*args) -> bool:
 
 def operand_of(t):
     """What a plan is asked with: a dtype name, or the value of a literal."""
-    return t.value if isinstance(t, Lit) else dtype_of(t)
+    return t.value if isinstance(t, Lit) else SOME_FLOAT if isinstance(t, WeakFloat) else dtype_of(t)
 
 
 def plan(what: str, operation: str, args, accumulator=None) -> OperationPlan:
@@ -44,7 +51,14 @@ def shaped_like(dt: str, args):
 
 
 def elementwise(what: str, operation: str, args):
-    return shaped_like(plan(what, operation, args).output, args)
+    output = plan(what, operation, args).output
+    return WEAK_FLOAT if output in FLOATS and operation not in AT_ONCE and stays_weak(args) else shaped_like(output, args)
+
+
+def stays_weak(args) -> bool:
+    """Are these literals alone, a float among them, under a policy where names have one dtype?"""
+    literals = all(isinstance(t, (Lit, WeakFloat)) for t in args)
+    return ACTIVE.policy.joins and literals and any(isinstance(t, WeakFloat) or isinstance(t.value, float) for t in args)
 
 
 def reduction(what: str, operation: str, args, acc_dtype) -> OperationPlan:
@@ -61,12 +75,12 @@ def reduction(what: str, operation: str, args, acc_dtype) -> OperationPlan:
 
 def join(a, b):
     """The common type of two values of one name, or None: their dtypes joined as the plan says."""
+    if stays_weak((a, b)):
+        return WEAK_FLOAT
     if isinstance(a, Tensor) != isinstance(b, Tensor) or isinstance(a, Tensor) and a.rank != b.rank:
         return None
-    if isinstance(a, Lit) and isinstance(b, Lit) and type(a.value) is float is type(b.value):
-        return Scalar(ACTIVE.default_float)
     try:
-        dt = plan_operation("join", [operand_of(t) for t in sorted((a, b), key=lambda t: isinstance(t, Lit))]).output
+        dt = plan_operation("join", [operand_of(t) for t in sorted((a, b), key=lambda t: isinstance(t, (Lit, WeakFloat)))]).output
     except (TypeError, NotImplementedError, OverflowError):
         return None
     return Tensor(dt, a.rank) if isinstance(a, Tensor) else Scalar(dt)

@@ -95,6 +95,16 @@ class Weak(IntentType):
         return "weak integer"
 
 
+class WeakFloat(IntentType):
+    """A float that literals alone made, by control flow or a function: it takes the float dtype it meets, and is ``dt`` where it meets
+    none. Only policies with weak floats have it."""
+    rank = 0
+    dt = "f32"
+
+    def __str__(self):
+        return "weak float"
+
+
 class Domain(IntentType):
     """``kind``: domain (ordered), parallel, product (parallel over several), enumerate. ``rank`` counts the coordinates."""
     fields = ("kind", "rank")
@@ -178,6 +188,7 @@ class Record(IntentType):
 
 
 NONE = NoneT()
+WEAK_FLOAT = WeakFloat()
 BOOL = Scalar("bool")
 INDEX = Scalar("index")
 

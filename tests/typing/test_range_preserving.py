@@ -5,9 +5,10 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
+from intent_numba import kir
 from intent_numba.frontend import build_kernel
 from tests.support.arrays import out
-from tests.support.harness import check
+from tests.support.harness import check, kir_of
 
 kernel = intent.kernel(policy="range_preserving")
 LAYOUTS = ("contiguous", "mixed")
@@ -298,3 +299,29 @@ def constants(x: I.In[I.f32, ("M", "N")], rows: I.Out[I.f32, ("M",)], columns: I
 def test_a_name_of_small_literals_stays_known():
     same(constants, [np.arange(6, dtype=np.float32).reshape(2, 3), out((2,), np.float32), out((3,), np.float32)],
          lambda x: (x.sum(1), x.sum(0)))
+
+
+@kernel
+def weak_expressions(x: I.In[I.f64, ("N",)], f: I.In[I.f32, ("N",)], c: I.In[I.bool, ("N",)], a: I.Out[I.f64, ("N",)],
+                     b: I.Out[I.f32, ("N",)],
+                     d: I.Out[I.f64, ("N",)], e: I.Out[I.f32, ("N",)], g: I.Out[I.f64, ("N",)]):
+    root = I.sqrt(2.0) * 0.1
+    a[:] = x[:] * root
+    b[:] = f[:] * root
+    for i in I.domain(0, x.shape[0]):
+        d[i] = x[i] * (0.1 if c[i] else 0.7)
+        e[i] = f[i] * (0.1 if c[i] else 0.7)
+        t = 0.3
+        if c[i]:
+            t = 0.2
+        g[i] = t
+
+
+def test_weak_expressions_are_computed_in_the_dtype_they_meet():
+    x, c = np.array([1.0, 3.0]), np.array([True, False])
+    f, single = x.astype(np.float32), np.float32
+    same(weak_expressions, [x, f, c, *(out((2,), dt) for dt in (np.float64, np.float32, np.float64, np.float32, np.float64))],
+         lambda x, f, c: (x * (np.sqrt(2.0) * 0.1), f * (np.sqrt(single(2)) * single(0.1)), x * np.where(c, 0.1, 0.7),
+                          f * np.where(c, single(0.1), single(0.7)), np.where(c, 0.2, 0.3)))
+    kinds = {op.result.type.dt for op in kir.walk(kir_of(weak_expressions).body) if op.kind == "sqrt"}
+    assert kinds == {"f32", "f64"}
