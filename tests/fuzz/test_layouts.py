@@ -94,7 +94,7 @@ def run(kernel, base, x_at, y_at, road):
 placement = st.tuples(steps, steps, st.booleans(), st.integers(0, 70))
 
 
-@fuzz(0.35)
+@fuzz(0.3)
 @given(st.sampled_from(KERNELS), extents, extents, placement, placement, st.integers(0, 2 ** 32 - 1))
 def test_strided_views(kernel, M, N, x_place, y_place, data_seed):
     space = M * N * 9 + 256
@@ -106,7 +106,7 @@ def test_strided_views(kernel, M, N, x_place, y_place, data_seed):
         assert_same_bits(run(kernel, base, x_at, y_at, "compiled"), want, kernel.__name__)
 
 
-@fuzz(0.35)
+@fuzz(0.3)
 @given(st.sampled_from(ORDERED), extents.filter(lambda n: n < 70), extents.filter(lambda n: n < 70), placement, placement,
        st.integers(0, 2 ** 32 - 1))
 def test_overlapping_views(kernel, M, N, x_place, y_place, data_seed):

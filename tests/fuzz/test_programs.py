@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import intent_numba.language as I
-from tests.support import BACKEND, assert_same_bits, execute, integers, interpret, numpy_dtype, out, special_floats
+from intent_numba import reference
+from tests.support import BACKEND, assert_same_bits, compiled, execute, integers, interpret, kir_of, numpy_dtype, out, special_floats
 from tests.support.arrays import LAYOUTS
 from tests.support.compare import is_float
 
@@ -99,6 +100,65 @@ def test_tensor_programs(kind, rnd, steps, data_seed):
 @given(st.randoms(use_true_random=False), st.integers(1, 25), st.integers(0, 2 ** 32 - 1))
 def test_many_tensor_programs(kind, rnd, steps, data_seed):
     tensor_program(kind, rnd, steps, data_seed)
+
+
+def overlapping(rng, parameters, M, N):
+    """Arguments whose views of one dtype lie in one block, overlapping at random; the blocks, and a maker of the arguments
+    inside any copies of them."""
+    extent = {"M": M, "N": N, "1": 1, "2": 2}
+    sizes: dict = {}
+    for access, _, dt, shape in parameters:
+        if access != "scalar":
+            sizes[dt] = max(sizes.get(dt, 0), int(np.prod([extent[e] for e in shape], dtype=np.int64)))
+    blocks = {dt: contents(rng, dt, (n + n // 2 + 3,)) for dt, n in sizes.items()}
+    recipes = []
+    for access, _, dt, shape in parameters:
+        size = tuple(extent[e] for e in shape or ())
+        n = int(np.prod(size, dtype=np.int64))
+        recipes.append((access, dt, size, int(rng.integers(0, len(blocks[dt]) - n + 1))
+                        if access != "scalar" else contents(rng, dt, (1,))[0],
+                        bool(rng.random() < 0.3)))
+
+    def make(memory):
+        args = []
+        for access, dt, size, at, turned in recipes:
+            if access == "scalar":
+                args.append(bool(at) if dt == "bool" else at)
+                continue
+            flat = memory[dt][at:at + int(np.prod(size, dtype=np.int64))]
+            args.append(flat.reshape(size[::-1]).T if turned else flat.reshape(size))
+        return args
+
+    return blocks, make
+
+
+def overlap_program(kind, rnd, steps, data_seed):
+    program = kind(rnd).program(steps)
+    rng = np.random.default_rng(data_seed)
+    kernel = load(program.source)
+    for _ in range(SHAPES_PER_PROGRAM):
+        M, N = (int(rng.choice(EXTENTS[:12])) for _ in range(2))
+        blocks, make = overlapping(rng, program.parameters, M, N)
+        try:
+            want, got = ({dt: b.copy() for dt, b in blocks.items()} for _ in range(2))
+            with np.errstate(all="ignore"):
+                reference.run(kir_of(kernel), make(want))
+            if BACKEND != "reference":
+                compiled(kernel)(*make(got))
+                for dt in blocks:
+                    assert_same_bits(got[dt], want[dt], f"memory of {dt}")
+        except Exception as error:
+            error.add_note(f"M = {M}, N = {N}, data seed {data_seed}\n{program.source}") if hasattr(error,
+                                                                                                    "add_note") else print(program.source,
+                                                                                                                           M, N)
+            raise
+
+
+@pytest.mark.parametrize("kind", [Tensors, Ordered])
+@fuzz(0.04)
+@given(st.randoms(use_true_random=False), st.integers(1, 10), st.integers(0, 2 ** 32 - 1))
+def test_tensor_programs_on_overlapping_views(kind, rnd, steps, data_seed):
+    overlap_program(kind, rnd, steps, data_seed)
 
 
 PLAIN = SimpleNamespace(domain=range, parallel=lambda d: d, cast=lambda v, dt: int(v), i64=None, maximum=max,
