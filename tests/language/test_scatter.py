@@ -193,6 +193,20 @@ def test_threads_do_not_change_the_sum():
     assert np.array_equal(y, want)
 
 
+@intent.kernel
+def dear(at: I.In[I.i64, ("M", "N")], x: I.In[I.f32, ("M", "N")], y: I.InOut[I.f32, ("K",)], seen: I.InOut[I.f32, ("M", "K")]):
+    M, N = x.shape
+    I.scatter_reduce(y, index=at[:, :], value=I.tanh(x[:, :]), combine=I.add, valid=I.exp(x[:, :]) > 0.5)
+    for m in I.parallel(I.domain(0, M)):
+        I.scatter_reduce(seen, index=(m, at[m, :]), value=I.tanh(x[m, :]), combine=decay)
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (3, 70), (70, 3), (40, 129)])
+def test_values_computed_in_lanes_combine_in_order(shape):
+    check(dear, [RNG.integers(0, 4, shape), RNG.standard_normal(shape).astype(np.float32), np.zeros(4, np.float32),
+                 np.zeros((shape[0], 4), np.float32)])
+
+
 def test_source_and_destination_overlap():
     """The values are read before the first update."""
     @intent.kernel

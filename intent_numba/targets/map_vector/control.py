@@ -11,12 +11,10 @@ from . import growing
 from .env import ONE, ZERO, Env
 from .expr import value
 from .phases import phase
-from .plan import sink_roots, walk_nodes
+from .plan import CHEAP, sink_roots, walk_nodes
 
 LIGHT = 24
 """Nodes of a branch that is run under its mask without asking whether a lane wants it."""
-CHEAP = {"axis", "const", "extent", "param", "load", "add", "sub", "mul", "neg", "abs", "fma", "and", "or", "xor", "not", "shl", "shr",
-         "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "select", "cast", "bitcast"}
 
 
 def run(env: Env, body, extra=None) -> None:

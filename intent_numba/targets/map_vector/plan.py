@@ -14,6 +14,9 @@ from ...task.program import Axis, Contract, For, If, Loop, Node, Phase, Program,
 
 PHASE_LANES = 32
 """Lanes of a phase: section 12's tree has 32 leaves, and 32 elements amortise a loop."""
+CHEAP = {"axis", "const", "extent", "param", "load", "add", "sub", "mul", "neg", "abs", "fma", "and", "or", "xor", "not", "shl", "shr",
+         "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "select", "cast", "bitcast"}
+"""Operations of a few cycles."""
 SHORT = 16
 """Rows this short are better run one per lane."""
 
@@ -102,11 +105,15 @@ def _depths(body, around: int) -> tuple[int, int]:
 
 def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
     """The loop a phase's lanes run over when the stage has none: most votes, the later on ties. A contraction's chain is
-    sequential, so its reduced axes cannot be; updates are done one by one. Scratch counts here: its rows lie along its last axis."""
+    sequential, so its reduced axes cannot be. Updates are done one by one and in order; lanes along the last loop pay for operands that
+    are dear. Scratch counts here: its rows lie along its last axis."""
     barred = {a for s in sinks if isinstance(s, Contract) for a in s.axes}
     loops = [a.name for a in ph_loops if a.name not in barred]
-    if not loops or any(isinstance(s, Update) and s.kind != "raise" for s in sinks):
+    if not loops:
         return None
+    if any(isinstance(s, Update) and s.kind != "raise" for s in sinks):
+        cheap = all(n.op in CHEAP or n.op == "gload" for s in sinks for n in walk_nodes(*sink_roots(s)))
+        return None if cheap else loops[-1]
     votes = Counter()
     for s in sinks:
         for axis, depth in _votes(s, ()):
