@@ -4,6 +4,8 @@ Extents are absent: shapes exist only in KIR. ``Lit < Weak < a dtype`` is the or
 """
 from __future__ import annotations
 
+from types import ModuleType
+
 from numba.core import types
 
 
@@ -173,7 +175,9 @@ class Static(IntentType):
         return id(self.obj)
 
     def __str__(self):
-        return repr(self.obj)
+        name = getattr(self.obj, "__name__", None)
+        kind = "module" if isinstance(self.obj, ModuleType) else "class" if isinstance(self.obj, type) else None
+        return f"the {kind} {name}" if kind else repr(self.obj)
 
 
 class Record(IntentType):

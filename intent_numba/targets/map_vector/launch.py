@@ -93,7 +93,8 @@ class _Host:
 
     def fixed(self) -> list[Resource]:
         """Workspaces whose size is known from the start."""
-        return [r for r in self.program.resources if r.kind == "workspace" and not any(s.startswith("%") for e in r.shape for s in e.symbols)]
+        workspace = [r for r in self.program.resources if r.kind == "workspace"]
+        return [r for r in workspace if not any(s.startswith("%") for e in r.shape for s in e.symbols)]
 
     def allocate(self, r: Resource) -> None:
         """A workspace whose size depends on a cell may come back in a loop with another size, and is a new value then."""
