@@ -13,7 +13,7 @@ for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 
 
 def main() -> int:
-    from . import harness, latency, memory
+    from . import harness, latency, memory, spirv
     from .cases import CASES
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Intent kernels against Numba and NumPy, two threads each.")
@@ -22,10 +22,13 @@ def main() -> int:
     args = parser.parse_args()
 
     results, broken = [], 0
-    sources = [(case.name, lambda case=case: [harness.run(case)]) for case in CASES]
+    sources = [(case.name, lambda case=case: [harness.run(case)]) for case in CASES + spirv.CASES]
     sources += [("memory", memory.results), ("first call, cached call, overhead of a call", latency.results)]
     for name, measure in sources:
         if args.only not in name:
+            continue
+        if name.startswith("spirv") and spirv.missing():
+            print(f"skipping {name}: {spirv.missing()}", file=sys.stderr)
             continue
         print(f"running {name}", file=sys.stderr)
         try:

@@ -12,10 +12,10 @@ SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Case:
-    """``make()`` gives contender name -> call, "intent" among them, and a check that raises when our result is wrong.
+    """``make()`` gives contender name -> call, ``subject`` among them, and a check that raises when the subject's result is wrong.
 
-    ``bar`` is the smallest accepted (time of ``peer``) / (time of intent); None reports without judging. ``work`` is the number
-    of bytes moved or of operations done by one call, in ``unit`` per second.
+    ``bar`` is the smallest accepted (time of ``peer``) / (time of the subject); None reports without judging. ``work`` is the
+    number of bytes moved or of operations done by one call, in ``unit`` per second.
     """
     name: str
     make: Callable[[], tuple[dict[str, Callable[[], object]], Callable[[], None]]]
@@ -23,6 +23,7 @@ class Case:
     bar: float | None
     work: float
     unit: str
+    subject: str = "intent"
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,13 @@ def medians(contenders: dict[str, Callable[[], object]], seconds: float = SECOND
 
 def run(case: Case) -> Result:
     contenders, check = case.make()
-    contenders["intent"]()
+    contenders[case.subject]()
     check()
     took = medians(contenders)
     each = ", ".join(f"{name} {t * 1e3:.2f} ms" for name, t in took.items())
-    rate = case.work / took["intent"] / 1e9
-    return Result(case.name, took[case.peer] / took["intent"], f"x {case.peer}", case.bar, True, f"{each}; {rate:.1f} {case.unit}")
+    own = took[case.subject]
+    rate = case.work / own / 1e9
+    return Result(case.name, took[case.peer] / own, f"x {case.peer}", case.bar, True, f"{each}; {rate:.1f} {case.unit}")
 
 
 def table(results: list[Result]) -> str:

@@ -6,6 +6,11 @@ import intent_numba.language as I
 
 
 @intent.kernel
+def copy(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M", "N")]):
+    y[:, :] = x[:, :]
+
+
+@intent.kernel
 def swiglu(a: I.In[I.f32, ("M", "N")], b: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M", "N")]):
     v = a[:, :]
     y[:, :] = v * I.sigmoid(v) * b[:, :]
