@@ -291,3 +291,17 @@ def test_masks_and_literals():
         z[:] = I.clamp(I.relu(x[:]), 0, 2.5)
     x, m = np.array([1, -2, 9], np.float32), np.array([True, True, False])
     same(masked, [x, m, out((3,), np.float32), out((3,), np.float32)], lambda x, m: (np.where(m & (x > 0), x, 0), np.clip(x, 0, 2.5)))
+
+
+def test_overflow_on_an_opencl_device():
+    from intent_numba.targets.spirv.loader import queue
+    try:
+        queue()
+    except intent.UnsupportedError:
+        pytest.skip("no OpenCL device takes SPIR-V")
+    for k, count in ((unused, 1), (guarded, 2)):
+        art, a = intent.compile(k, target="spirv"), np.array([1, 2, 3], np.int32)
+        assert np.array_equal(art.run(a) if count == 1 else art.run(a)[0], a if count == 1 else a * a)
+        a[1] = HIGH if count == 1 else -HIGH
+        with pytest.raises(OverflowError):
+            art.run(a)
