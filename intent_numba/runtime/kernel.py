@@ -125,6 +125,8 @@ def specialise(kernel: Kernel, target: str, constexprs: dict | None, options: Co
         raise CallError(f"intent.compile takes a kernel made by @intent.kernel, got {kernel!r}")
     if options is not None and not isinstance(options, CompileOptions):
         raise CallError(f"options is an intent.CompileOptions, got {options!r}")
+    if constexprs is not None and not isinstance(constexprs, dict):
+        raise CallError(f"constexprs is a dict such as {{'N': 8}}, got {constexprs!r}")
     interface = kernel.interface
     values = arrange(interface, interface.constexprs, (), dict(constexprs or {}))
     fixed, _ = split_constexprs(interface, values)

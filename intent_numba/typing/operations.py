@@ -75,7 +75,7 @@ def common_dtype(what: str, args) -> str | None:
         first = typed[0]
         for t in typed[1:]:
             if t.dt != first.dt:
-                cause, target = (first, t) if isinstance(first, NamedFloat) else (t, first)
+                cause, target = (first, t) if isinstance(first, NamedFloat) or first.dt == "bool" else (t, first)
                 refuse(f"{what}: {first.dt} and {t.dt} do not mix; there is no implicit promotion", cast_hint(cause, target.dt))
         for t in weak:
             if first.dt not in ("index", "i64"):

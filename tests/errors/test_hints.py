@@ -66,6 +66,7 @@ CASES = [
     ("y[:] = w[:]", "write I.cast(w[:], I.f32)", "y[:]"),
     ("y[0] = I.dot(x[:], w[:], acc_dtype=I.f32)[()]", "write I.cast(w[:], I.f32)", "I.dot"),
     ("v = w[:]\ny[:] = x[:] << v", "write I.cast(v, I.f32)", "x[:] << v"),
+    ("y[:] = (x[:] > 0.0) * x[:]", "write I.cast(x[:] > 0.0, I.f32)", "(x[:] > 0.0) * x[:]"),
     ("y[:] = x[:] & 1", "I.bitcast(x, I.i32)", "x[:] & 1"),
     ("v = x[:]\ny[:] = I.select(v > 0.0 and v < 1.0, v, 0.0)", "write (v > 0.0) & (v < 1.0)", "v > 0.0 and v < 1.0"),
     ("v = x[:]\ny[:] = I.select(0.0 < v < 1.0, v, 0.0)", "write (0.0 < v) & (v < 1.0)", "0.0 < v < 1.0"),

@@ -26,6 +26,7 @@ def wrong(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
     (lambda: shifted.run(X, 1.0, X, C=1), "run makes 'y' itself and takes x, s, C"),
     (lambda: shifted.run(X, 1.0, X, 1), "run makes 'y' itself and takes x, s, C"),
     (lambda: intent.compile(lambda x: x), "intent.compile takes a kernel"),
+    (lambda: intent.compile(shifted, constexprs=[1]), "constexprs is a dict"),
     (lambda: intent.kernel(3), "decorates a function")])
 def test_calls(call, words):
     with pytest.raises(intent.CallError) as caught:
