@@ -8,7 +8,7 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
-from tests.support import check, integers, normal, out
+from tests.support import BACKEND, check, integers, normal, out
 
 
 @intent.kernel
@@ -212,6 +212,23 @@ def transpose_by_coordinates(m: I.InOut[I.f32, ("N", "N")]):
 @pytest.mark.parametrize("kernel", [transpose_in_place, transpose_by_coordinates], ids=["transpose", "coordinates"])
 def test_transpose_in_place(kernel, n, rng):
     check(kernel, [normal(rng, (n, n))], lambda m: m.T)
+
+
+@intent.kernel
+def reversed_copy(a: I.InOut[I.u32, ("M", "N")], y: I.Out[I.u32, ("M", "N")]):
+    M, N = a.shape
+    v = a[:, :]
+    y[:, :] = v[M - 1 - I.indices(I.domain(0, M)), :]
+
+
+@pytest.mark.skipif(BACKEND == "reference", reason="compiled code only")
+@pytest.mark.parametrize("m", [1, 5, 40])
+def test_an_output_that_is_a_readable_view(m, rng):
+    """The two parameters are one array: the read of ``a`` is a snapshot although ``a`` itself could be written."""
+    x = integers(rng, (m, 3), "u32")
+    want = x[::-1].copy()
+    reversed_copy(x, x)
+    assert np.array_equal(x, want)
 
 
 @intent.kernel
