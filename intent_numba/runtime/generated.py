@@ -71,21 +71,23 @@ def generate(kernel, target: str | None = None, constexprs: dict | None = None, 
 
 
 def _describe(artifact: Artifact, compiled) -> dict:
+    launch = _launch(artifact, compiled.code)
     return {
         "kernel": artifact.__name__,
-        "symbol": compiled.symbol,
+        "symbol": compiled.symbol if launch["entry"] else None,
         "constexprs": {name: str(value) for name, value in artifact.constexprs.items()},
         "parameters": [_parameter(p) for p in artifact.interface.runtime],
         "extents": {name: list(where) for name, where in artifact.interface.symbols.items()},
-        "launch": {"entry": "int32_t entry(int64_t *frame)", "status": {"0": "done", "1": "no memory", "2": "integer overflow"},
-                   "frame": _frame(artifact.interface), **_plan(compiled.code)},
+        "launch": launch,
     }
 
 
-def _plan(code) -> dict:
-    """How a host enqueues the stages, for targets that have a host's part."""
+def _launch(artifact: Artifact, code) -> dict:
+    """How the program is started: its entry, and how a host enqueues the stages, for targets that have a host's part."""
+    facts = {"entry": "int32_t entry(int64_t *frame)", "status": {"0": "done", "1": "no memory", "2": "integer overflow"},
+             "frame": _frame(artifact.interface)}
     plan = getattr(code, "plan", None)
-    return {} if plan is None else {**getattr(code, "launch", {}), "plan": plan}
+    return facts if plan is None else {**facts, **getattr(code, "launch", {}), "plan": plan}
 
 
 def _parameter(p) -> dict:

@@ -20,7 +20,7 @@ GROUPS = {"n": INTEGERS + FLOATS, "f": FLOATS, "i": INTEGERS, "b": ("bool",), "a
 
 def cases():
     for kind, info in ELEMENTWISE.items():
-        for dt in dict.fromkeys(d for part in info.domain.split("|") for d in GROUPS[part]):
+        for dt in dict.fromkeys(d for part in info.domain.split("|") for d in GROUPS.get(part, (part,))):
             if kind in ("cast", "saturating_cast"):
                 yield from ((kind, [dt], out) for out in DTYPES)
             elif kind == "bitcast":

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...errors import UnsupportedError
 from .. import child
-from .device import LOCAL_BYTES, machine
+from .device import PTX_VERSIONS, machine
 
 VERSION = "1"
 """Part of every cache key; raise it when the same program becomes other text or another plan."""
@@ -84,13 +84,15 @@ class Target:
 @lru_cache(maxsize=64)
 def translated(text: str, architecture: str, generator: str) -> str:
     """PTX of LLVM text."""
+    name = {"nvptx": "the NVPTX backend of LLVM", "nvvm": "libNVVM"}[generator]
     if generator == "nvvm":
         from .nvvm_text import for_nvvm
 
         text = for_nvvm(text, modern=int(re.sub(r"\D", "", architecture)) >= 100)
-    name = {"nvptx": "the NVPTX backend of LLVM", "nvvm": "libNVVM"}[generator]
     ptx = child.run(__package__, f"{generator}.py", (architecture,), text, name).decode()
-    missing = re.search(r"\.extern \.func.*?(\w+)\s*$", ptx, re.MULTILINE)
+    if generator == "nvvm":
+        ptx = re.sub(r"^\.version .*$", f".version {PTX_VERSIONS[architecture]}", ptx, count=1, flags=re.MULTILINE)
+    missing = re.search(r"\.extern \.func[^;]*?(\w+)\s*(?:\(|;)", ptx)
     if missing:
         raise UnsupportedError(f"{name} left a call of {missing[1]} without a definition")
     return ptx

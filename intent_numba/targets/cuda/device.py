@@ -10,18 +10,23 @@ from ...errors import UnsupportedError
 from ..llvm.text import Dialect
 from ..map_simt.machine import Builtin, Machine
 
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
-                 "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a")
+PTX_VERSIONS = {**dict.fromkeys(("sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"), "8.3"), "sm_88": "9.0",
+                **dict.fromkeys(("sm_100", "sm_100a"), "8.6"), **dict.fromkeys(("sm_120", "sm_120a"), "8.7"),
+                **dict.fromkeys(("sm_103", "sm_103a", "sm_121", "sm_121a"), "8.8"), **dict.fromkeys(("sm_110", "sm_110a"), "9.0")}
+"""By architecture, the version that libNVVM's PTX is marked with: it always says its newest, which older assemblers refuse, and the
+kernels of this target use nothing so new."""
+ARCHITECTURES = tuple(sorted(PTX_VERSIONS, key=lambda a: (len(a.rstrip("a")), a)))
 GENERATORS = ("nvptx", "nvvm")
 GROUP_SIZE = 128
 LOCAL_BYTES = 48 << 10
 """Shared memory that a block has without asking for more."""
 GLOBAL, SHARED = 1, 3
+SCOPE = ' syncscope("device")'
 
-DIALECTS = {"nvptx": Dialect("nvptx", memory_none=True, freeze=True, constant_space=GLOBAL, atomic_bytes=4, atomic_access=False,
-                             fence="llvm.nvvm.membar.gl"),
-            "nvvm": Dialect("nvvm", memory_none=False, freeze=False, constant_space=GLOBAL, atomic_bytes=4, atomic_access=False,
-                            fence="llvm.nvvm.membar.gl")}
+DIALECTS = {"nvptx": Dialect("nvptx", memory_none=True, freeze=True, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
+                             atomic_access=False, fence="llvm.nvvm.membar.gl"),
+            "nvvm": Dialect("nvvm", memory_none=False, freeze=False, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
+                            atomic_access=False, fence="llvm.nvvm.membar.gl")}
 """Tables lie in global memory: constant memory serves one address at a time, and work-items look up different ones."""
 
 
