@@ -2,10 +2,11 @@
 import re
 from pathlib import Path
 
+import intent_numba.language as I
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/policies.md"]
+PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/language.md", "docs/policies.md"]
 
 
 def blocks(page):
@@ -32,3 +33,8 @@ def test_readme_starts_with_the_two_commands():
     for command in (demo, tests):
         assert len(command.strip().splitlines()) == 1 and command.startswith("python3 -m venv ")
     assert "examples/sentence_search.py" in demo and "pytest" in tests
+
+
+def test_every_name_of_the_language_is_described():
+    text = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    assert not [name for name in I.__all__ if name != "DType" and not re.search(rf"\bI\.{name}\b", text)]
