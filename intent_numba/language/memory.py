@@ -28,8 +28,15 @@ def scatter_unique(dst, *, index, value, valid=True):
 
 @operation
 def scatter_reduce(dst, *, index, value, combine, valid=True):
-    """``dst[index] = combine(dst[index], value)`` for every member, collisions combined. Spec: 002 section 15."""
+    """``dst[index] = combine(dst[index], value)`` for every member, in ascending source order where members meet. ``combine`` is a
+    primitive such as ``I.add`` or a pure helper of two elements; an invalid member forms no address. Errors: IntentTypeError for
+    dtypes, LanguageError for an In view or an impure combine. Spec: 002 section 15."""
 
+
+# An atomic acts on an element expression, I.atomic.add(counts[e], 1, order="relaxed"), which is not read, or on (resource, index=...,
+# value=..., order=...). With tensors in the index it acts once for each element, in no order, and gives a tensor. Where ``valid``
+# is False nothing is touched and the result is zero. Errors: LanguageError for an illegal order, an In view or a value in place of
+# an element, IntentTypeError for dtypes. Spec: 000 section 11, 002 section 16.
 
 def _atomic(name):
     def declare(stub):
@@ -84,7 +91,8 @@ def _xor(address, value=None, *, index=None, order, valid=True):
 
 @_atomic("compare_exchange")
 def _compare_exchange(address, expected=None, desired=None, *, index=None, order, valid=True):
-    """Atomic compare and exchange; a record of old_value and success."""
+    """Stores ``desired`` where the bits are those of ``expected``; a record of old_value and success. A failure has the order relaxed
+    for relaxed and release, acquire for acquire and acq_rel."""
 
 
 atomic = Namespace("atomic", load=_load, store=_store, exchange=_exchange, add=_add, max=_max, min=_min, and_=_and,
