@@ -6,6 +6,8 @@ phase that writes Y reads X at the written coordinates only.
 """
 from __future__ import annotations
 
+from itertools import combinations
+
 from ..task import Phase, Program, Stage
 from .uses import accesses
 
@@ -16,12 +18,11 @@ def inplace_pairs(program: Program) -> frozenset:
         return frozenset()
     steps = [_accesses(s) for s in program.body]
     out = set()
-    for y, p in views.items():
-        if p.access == "in":
-            continue
-        for x in views:
-            if x != y and _safe(program.body, steps, x, y):
-                out.add((x, y))
+    for x, y in combinations(views, 2):
+        # Either may be the one that is read; a view that may not be written is never the other's output.
+        ways = [(r, w) for r, w in ((x, y), (y, x)) if views[w].access != "in"]
+        if ways and all(_safe(program.body, steps, r, w) for r, w in ways):
+            out.add(ways[0])
     return frozenset(out)
 
 

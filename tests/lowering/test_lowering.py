@@ -380,3 +380,12 @@ def test_targets_of_one_sink_have_one_layout():
   write %y, %ra, %rb, %10
 }
 """, rng(3, 5), np.zeros((3, 5), np.int64))
+
+
+def test_two_writable_views_are_one_memory_only_if_both_ways_are_safe():
+    backwards = COPY.replace("%a: view<f32, [N], in>", "%a: view<f32, [N], inout>").replace(
+        "  %2 = read %a, %r : tensor<f32, [N]>",
+        "  %i = indices %r : tensor<index, [N]>\n  %l = sub %n, %1 : index\n  %lb = broadcast %l : tensor<index, [N]>\n"
+        "  %j = sub %lb, %i : tensor<index, [N]>\n  %2 = read %a, %j : tensor<f32, [N]>")
+    assert not program(backwards)[1].inplace
+    assert program(COPY)[1].inplace == {("a", "b")}
