@@ -215,6 +215,8 @@ class ControlBuilder:
         """``if cond``: both arms in regions of their own, merge variables as results."""
         if isinstance(cond, Lit):
             return then() if cond.value else orelse()
+        if isinstance(cond, Negated):
+            return self.branch(cond.value, orelse, then)
         loc = self.e.b.loc
         arms = [self._arm(then), self._arm(orelse)]
         self.e.b.loc = loc

@@ -117,6 +117,22 @@ def test_a_flag_chosen_by_a_condition_is_a_value():
     assert z.tolist() == [11 if n >= 2 else n for n in X]
 
 
+def test_a_condition_that_comes_out_negated():
+    def kernel(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+        for i in I.parallel(I.domain(0, x.shape[0])):
+            n = x[i]
+            a = 0
+            b = 0
+            if (b - 2) >= n:
+                b = a
+            else:
+                b = ((b if a < b else a) if (n >= 3 or a < b) else (b - n))
+            y[i] = b
+    y = np.zeros(5, "i4")
+    interpret(kernel, X, y)
+    assert y.tolist() == [0 if n >= 3 else -n for n in X]
+
+
 def test_an_arm_with_several_results_beside_a_constant():
     def kernel(x: I.In[I.i32, ("N",)], y: I.Out[I.bool, (1,)]):
         ok = x[0] == 0
