@@ -26,7 +26,7 @@ def cases():
             elif kind == "bitcast":
                 yield from ((kind, [dt], out) for out in DTYPES if "bool" not in (dt, out) and BITS[dt] == BITS[out])
             else:
-                yield kind, ["bool", dt, dt] if kind == "select" else [dt] * info.operands, "bool" if info.result == "bool" else dt
+                yield kind, ["bool", dt, dt] if kind == "select" else [dt] * info.operands, dt if info.result == "same" else info.result
 
 
 def kernel(module, name, kind, operands, result, convention):

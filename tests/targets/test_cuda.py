@@ -1,4 +1,4 @@
-"""PTX of kernels without a device: it assembles for every architecture, stays the same, keeps shapes symbolic, and never rounds otherwise."""
+"""PTX of kernels without a device: it assembles, stays the same, keeps shapes symbolic, and rounds as written."""
 from __future__ import annotations
 
 import importlib.util
@@ -13,12 +13,18 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
+from intent_numba import math
 from intent_numba.errors import UnsupportedError
 from intent_numba.targets.cuda import variant
+from intent_numba.targets.cuda.codegen import translated
+from intent_numba.targets.cuda.device import dialect
 from intent_numba.targets.cuda.driver import device_count
+from intent_numba.targets.llvm import Module
+from intent_numba.targets.llvm.ops import NATIVE
 from tests.programs.test_algorithms import bitonic_sort
 from tests.programs.test_control import jacobi, mandelbrot
 
+from . import accelerators
 from . import test_spirv as same
 
 ARCHITECTURES = ["sm_75", "sm_90"]
@@ -49,8 +55,8 @@ def histogram(x: I.In[I.i32, ("N",)], small: I.In[I.u8, ("N",)], counts: I.InOut
         I.atomic.max(seen[x[i]], small[i], order="relaxed")
 
 
-KERNELS = [relu_f16, same.swiglu, same.softmax, same.column_sums, same.row_argmax, same.running_sums, same.layer_norm, same.linear, linear_f16,
-           same.embedding, bitonic_sort, mandelbrot, jacobi, same.assignment, same.attention, functions, histogram]
+KERNELS = [relu_f16, same.swiglu, same.softmax, same.column_sums, same.row_argmax, same.running_sums, same.layer_norm, same.linear,
+           linear_f16, same.embedding, bitonic_sort, mandelbrot, jacobi, same.assignment, same.attention, functions, histogram]
 
 
 def assembled(ptx: str, architecture: str, place: Path) -> bytes:
@@ -136,7 +142,8 @@ def test_same_program_every_time(tmp_path):
     script = "import sys, intent_numba as intent\nfrom tests.targets import test_spirv as same\n" \
              "intent.generate(same.attention, target='cuda:sm_90').save(sys.argv[1])"
     for k, cache in enumerate(("one", "one", "two")):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "INTENT_CACHE_DIR": str(tmp_path / cache), "PYTHONHASHSEED": str(k)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "INTENT_CACHE_DIR": str(tmp_path / cache),
+                       "PYTHONHASHSEED": str(k)}
         subprocess.run([sys.executable, "-c", script, tmp_path / str(k)], check=True, env=environment)
         again = intent.GeneratedProgram.load(tmp_path / str(k))
         assert (again.text, again.binary, again.kir, again.interface) == (program.text, program.binary, program.kir, program.interface)
@@ -171,8 +178,20 @@ def test_nothing_is_compiled_for_launching_without_a_device(target):
 
 
 def test_a_code_generator_that_dies_is_an_error():
-    from intent_numba.targets.cuda.codegen import translated
-    text = "declare float @llvm.exp.f32(float)\ndefine ptx_kernel void @k(ptr addrspace(1) %p) {\n  %x = load float, ptr addrspace(1) %p\n" \
+    text = "declare float @llvm.exp.f32(float)\n" \
+           "define ptx_kernel void @k(ptr addrspace(1) %p) {\n  %x = load float, ptr addrspace(1) %p\n" \
            "  %y = call float @llvm.exp.f32(float %x)\n  store float %y, ptr addrspace(1) %p\n  ret void\n}\n"
     with pytest.raises(UnsupportedError, match="NVPTX backend of LLVM cannot translate"):
         translated(text, "sm_90", "nvptx")
+
+
+@needs_nvvm
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_100"])
+def test_nvvm_reads_every_operation(architecture):
+    module = Module(dialect(architecture, "nvvm"))
+    written = [case for case in accelerators.cases() if case[0] in NATIVE or math.program(case[0], case[1][0])]
+    for number, case in enumerate(written):
+        accelerators.kernel(module, f"kernel{number}", *case, "ptx_kernel")
+    text = module.text().replace(") nounwind {", ') nounwind "nvvm.reqntid"="1,1,1" {')
+    ptx = translated(text, architecture, "nvvm")
+    assert ptx.count(".visible .entry") == len(written) and rounds_as_written(ptx)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...errors import UnsupportedError
 from .. import child
-from .device import PTX_VERSIONS, machine
+from .device import PTX_VERSIONS, dialect, machine
 
 VERSION = "1"
 """Part of every cache key; raise it when the same program becomes other text or another plan."""
@@ -55,7 +55,7 @@ class Target:
         from ..map_simt import emit_program
         from . import descriptor  # noqa: F401  (registers the target with Numba)
 
-        launch = emit_program(program, machine(self.generator))
+        launch = emit_program(program, machine(self.architecture, self.generator))
         return Code(symbol, launch.plan, translated(launch.text, self.architecture, self.generator), launch.text)
 
     def load_object(self, data: bytes, symbol: str) -> Code:
@@ -88,7 +88,7 @@ def translated(text: str, architecture: str, generator: str) -> str:
     if generator == "nvvm":
         from .nvvm_text import for_nvvm
 
-        text = for_nvvm(text, modern=int(re.sub(r"\D", "", architecture)) >= 100)
+        text = for_nvvm(text, modern=dialect(architecture, generator).freeze)
     ptx = child.run(__package__, f"{generator}.py", (architecture,), text, name).decode()
     if generator == "nvvm":
         ptx = re.sub(r"^\.version .*$", f".version {PTX_VERSIONS[architecture]}", ptx, count=1, flags=re.MULTILINE)

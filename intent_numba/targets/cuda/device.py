@@ -6,6 +6,8 @@ both know, and elementary functions are programs over rounded operations, so no 
 """
 from __future__ import annotations
 
+import re
+
 from ...errors import UnsupportedError
 from ..llvm.text import Dialect
 from ..map_simt.machine import Builtin, Machine
@@ -25,8 +27,10 @@ SCOPE = ' syncscope("device")'
 
 DIALECTS = {"nvptx": Dialect("nvptx", memory_none=True, freeze=True, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
                              atomic_access=False, fence="llvm.nvvm.membar.gl"),
-            "nvvm": Dialect("nvvm", memory_none=False, freeze=False, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
-                            atomic_access=False, fence="llvm.nvvm.membar.gl")}
+            "nvvm": Dialect("nvvm", memory_none=False, freeze=True, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
+                            atomic_access=False, fence="llvm.nvvm.membar.gl"),
+            "nvvm7": Dialect("nvvm7", memory_none=False, freeze=False, constant_space=GLOBAL, scope=SCOPE, atomic_bytes=4,
+                             atomic_access=False, fence="llvm.nvvm.membar.gl")}
 """Tables lie in global memory: constant memory serves one address at a time, and work-items look up different ones."""
 
 
@@ -42,9 +46,16 @@ def parse(name: str) -> tuple[str, str]:
     return architecture, generator
 
 
-def machine(generator: str) -> Machine:
+def dialect(architecture: str, generator: str) -> Dialect:
+    """``nvvm7`` is libNVVM where it reads the IR of LLVM 7."""
+    old = generator == "nvvm" and int(re.sub(r"\D", "", architecture)) < 100
+    return DIALECTS["nvvm7" if old else generator]
+
+
+def machine(architecture: str, generator: str) -> Machine:
+    """The machine, as seen by the code generator of an architecture."""
     sreg = "llvm.nvvm.read.ptx.sreg."
-    return Machine(DIALECTS[generator], "", GROUP_SIZE, LOCAL_BYTES, "ptx_kernel",
+    return Machine(dialect(architecture, generator), "", GROUP_SIZE, LOCAL_BYTES, "ptx_kernel",
                    local_id=Builtin("i32", f"{sreg}tid.x"), group_id=Builtin("i32", f"{sreg}ctaid.x"),
                    group_count=Builtin("i32", f"{sreg}nctaid.x"), barrier=Builtin("void", "llvm.nvvm.barrier0"),
                    group_attribute="nvvm.reqntid", global_space=GLOBAL, local_space=SHARED, local_arena="local_arena")

@@ -19,8 +19,8 @@ class Builtin:
 class Machine:
     """``group_size``: work-items of a group, fixed when a kernel is generated. ``local_bytes``: local memory that one group may
     use. ``group_metadata``: the metadata kind that fixes a kernel's group size; ``group_attribute``: the same as a function's string
-    attribute. ``barrier`` orders local and global memory within a group. ``local_arena``: the external array that stands for local memory of
-    a size which the launch gives; where it is empty, a kernel takes a pointer to that memory."""
+    attribute. ``barrier`` orders local and global memory within a group. ``local_arena``: the external array that stands for local
+    memory of a size which the launch gives; where it is empty, a kernel takes a pointer to that memory."""
     dialect: Dialect
     preamble: str
     group_size: int

@@ -2,15 +2,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import resources
 
-from ...errors import UnsupportedError
+from .. import child
 
 VERSION = "2"
 """Part of every cache key; raise it when the same program becomes other text or another plan."""
@@ -115,23 +111,5 @@ def translated(text: str, form: str) -> bytes:
     """SPIR-V of LLVM text: "object" or "assembly". Equal text is translated once."""
     with _lock:
         if (text, form) not in _done:
-            _done[text, form] = _translate(text, form)
+            _done[text, form] = child.run(__package__, "translate.py", (form,), text, "the spirv backend of LLVM")
         return _done[text, form]
-
-
-def _translate(text: str, form: str) -> bytes:
-    script = resources.files(__package__).joinpath("translate.py").read_text(encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    ran = subprocess.run([sys.executable, "-c", script, form], input=text.encode(), capture_output=True, env=environment)
-    if ran.returncode:
-        if os.environ.get("INTENT_DEBUG") == "1":
-            sys.stderr.write(text)
-        raise UnsupportedError(f"the spirv backend of LLVM cannot translate this kernel: {_reason(ran.stderr.decode(errors='replace'))}")
-    return ran.stdout
-
-
-def _reason(message: str) -> str:
-    """The line that says what happened, of a stack dump or a traceback."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = [line for line in lines if "error" in line.lower() or "cannot" in line.lower() or "assert" in line.lower()]
-    return (told or lines or ["it ended without a message"])[0][:300]
