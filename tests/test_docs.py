@@ -6,7 +6,8 @@ import intent_numba.language as I
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/language.md", "docs/policies.md"]
+PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/language.md", "docs/numerics.md",
+         "docs/policies.md"]
 
 
 def blocks(page):
