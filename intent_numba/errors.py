@@ -184,7 +184,14 @@ class InvalidOption(IntentError, ValueError, TypeError):
 
 
 class InvalidInput(IntentError, ValueError):
-    """A caller's obligation is found broken while the kernel runs, as by ``artifact.interpret``.
+    """A caller's obligation is found broken while the kernel runs: by ``CompileOptions(checks=True)``, or by ``artifact.interpret``.
+
+    With checks, ``loc`` is the source position, ``operation`` what broke it (such as ``"//"``) and ``coordinates`` where: those of
+    the loops around it, outer first, then the element's inside of the operation. Otherwise they are None.
 
     Fails: 8 elements where the kernel has ``I.reshape(x[:], (-1, 3))``. Repair: pass a multiple of 3.
     """
+
+    def __init__(self, message: str, loc=None, operation: str | None = None, coordinates: tuple | None = None):
+        super().__init__(message)
+        self.loc, self.operation, self.coordinates = loc, operation, coordinates

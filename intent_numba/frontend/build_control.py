@@ -23,6 +23,9 @@ CHEAP = {"add", "sub", "mul", "neg", "abs", "and", "or", "xor", "not", "eq", "ne
          "select", "shl", "shr", "maximum", "minimum"}
 """Pure scalar operations that may run although their result is not wanted."""
 
+OWING = {"cast", "shl", "shr"}
+"""Those of them that owe something: in a rehearsal they run only where the program runs them."""
+
 MAX_SPECULATED = 8
 ITERATION = "iteration"
 """The label of the end of a loop iteration."""
@@ -294,12 +297,13 @@ class ControlBuilder:
         """``a and b``, ``a or b`` with a cheap pure right side are one operation."""
         if types != [Scalar("bool")]:
             return None
+        cheap_kinds = CHEAP - OWING if self.e.obligations else CHEAP
         for kind, run, short, constant in (("and", then, orelse, False), ("or", orelse, then, True)):
             value = short.yields[0]
             fixed = all(op.kind == "const" for op in short.ops)
             decided = value is cond or any(op.results == (value,) and op.attrs.get("value") is constant for op in short.ops)
             cheap = len(run.ops) <= MAX_SPECULATED and all(
-                op.kind in CHEAP and isinstance(op.result.type, Scalar) for op in run.ops)
+                op.kind in cheap_kinds and isinstance(op.result.type, Scalar) for op in run.ops)
             if fixed and decided and cheap:
                 self.e.b.region.ops.extend(run.ops)
                 self.e.scopes[-1].defined.update(op.result for op in run.ops)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import IntentShapeError
 from ..kir import Buffer, Domain, Extent, Scalar, Tensor, Value, tensor_or_scalar
+from . import build_obligations
 from .emitter import Emitter
 from .shapes import (broadcast_shapes, expand, extents_argument, is_whole, make_domain, place, require_same, reshape, shape_of, shape_text,
                      simplest, to_scalar, transpose, whole_axis)
@@ -239,6 +240,11 @@ def indices(fb, result, d):
 
 def assume_in_bounds(fb, result, index, resource, axis):
     """The author's word; nothing depends on it yet, and checks find out if it is wrong."""
+    e = fb.e
+    if e.obligations:
+        at = indices(fb, None, index) if isinstance(index, Dom) else e.value(index)
+        axis = axis.value % len(resource.type.shape)
+        build_obligations.inside(e, at, resource.type.shape[axis], "I.assume_in_bounds", f"the index is outside of axis {axis}")
 
 
 def ragged(fb, result, outer, members, offsets, indices):

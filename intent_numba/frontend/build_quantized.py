@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ..errors import IntentShapeError
 from ..kir import Domain, Extent, Scalar, Tensor, Value
+from . import build_obligations
 from .build_scaled import Bits
 from .emitter import Emitter
 from .shapes import expand, extent_text, place, require_same, retype, whole_axis
@@ -80,6 +81,9 @@ def quantize(fb, result, values, format):
     extreme = r.choose(r.op("ge", r.op("neg", least), most, dt="bool"), least, most, "f32")     # the minimum on a tie
     zero = r.op("eq", extreme, 0.0, dt="bool")
     inverse = r.op("div", -127.0, r.choose(zero, 1.0, extreme, "f32"))
+    if e.obligations:
+        build_obligations.finite(e, v, what, "a value is not finite")
+        build_obligations.finite(e, inverse, what, "the inverse of a block's extreme is not finite")
     ds = r.choose(zero, 0.0, r.op("div", 1.0, inverse), "f32")
     t = Bits(e, v)
     scaled = t.op("mul", v, along(e, expand(e, inverse, 1), v.type.shape))
@@ -132,6 +136,8 @@ def quantized_dot(fb, result, lhs, rhs, lhs_format, rhs_format, acc_dtype):
     require_extent(e, f"{what}: the records of rhs", b.type.shape[1], Q8_BYTES)
     require_same(e, a.type.shape[0], b.type.shape[0], f"{what}: records")
     b = place(e, b, None, (a.type.shape[0], b.type.shape[1]), True)
+    if e.obligations:
+        _owe_sums(e, b, what)
     scales, minima = (_packed(e, a, r) for r in (0, 1))
     products = _block_sums(e, a, b)
     t = Bits(e, scales)
@@ -169,14 +175,27 @@ def _block_sums(e: Emitter, a: Value, b: Value) -> Value:
     return add_up(e, s.op("mul", s.cast(wq, "i32"), s.cast(s.cast(xq, "i8", "bitcast"), "i32")))
 
 
+def _owe_sums(e: Emitter, b: Value, what: str) -> None:
+    """Every bsum of a q8_k record is the sum of its sixteen values."""
+    values = retype(e, field(e, b, 4, 4 + VALUES), (b.type.shape[0], Extent.of(16), Extent.of(16)))
+    t = Bits(e, values)
+    sums, stored = add_up(e, t.cast(t.cast(values, "i8", "bitcast"), "i32")), _sums(e, b)
+    ok = Bits(e, sums).op("eq", sums, stored, dt="bool")
+    build_obligations.owe(e, ok, what, "a bsum of rhs is not the sum of its values")
+
+
 def _pair_sums(e: Emitter, b: Value) -> Value:
     """bsum[2 s] + bsum[2 s + 1] as i32 [G, 8]."""
+    return add_up(e, retype(e, _sums(e, b), (b.type.shape[0], Extent.of(8), Extent.of(2))))
+
+
+def _sums(e: Emitter, b: Value) -> Value:
+    """bsum as i32 [G, 16]."""
     at = numbers(e, 0, 16)
     p = Bits(e, at)
     low = p.op("add", p.op("mul", at, 2), 260)
     sums = little_endian(e, columns(e, b, low), columns(e, b, p.op("add", low, 1)), "i16")
-    sums = Bits(e, sums).cast(sums, "i32")
-    return add_up(e, retype(e, sums, (b.type.shape[0], Extent.of(8), Extent.of(2))))
+    return Bits(e, sums).cast(sums, "i32")
 
 
 def _scale(e: Emitter, b: Value) -> Value:

@@ -13,6 +13,7 @@ from ..kir import Domain, Extent, Scalar, Tensor, Value
 from ..kir.ops import KBLOCK
 from ..kir.types import is_float
 from ..language.formats import SparseFormat
+from . import build_obligations
 from .build_pointwise import conversion
 from .build_scaled import Bits
 from .build_structured import contract_values
@@ -65,6 +66,10 @@ def operand_of(e: Emitter, what: str, compressed: Value, metadata, format: Spars
     values = transpose(e, compressed, last)
     lead = values.type.shape[:-1]
     places = tuple(_spelled(e, transpose(e, p, last), lead) for p in places)
+    if e.obligations:
+        for have, per in [(stored, 2)] + [(p.type.shape[-1], group) for p in places]:
+            build_obligations.equal_extents(e, have * per, logical, what, f"the logical extent is not {per} times a stored one")
+        build_obligations.metadata(e, format.kind, places, what)
     return Operand(format.kind, values, places, logical)
 
 

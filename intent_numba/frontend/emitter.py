@@ -24,8 +24,9 @@ class Scope:
 
 
 class Emitter:
-    def __init__(self, name: str, params, policy: str):
+    def __init__(self, name: str, params, policy: str, obligations: bool = False):
         self.b = Builder(name, params, policy)
+        self.obligations = obligations          # whether what only the author's words say becomes a check
         self.policy = policy_named(policy)
         self.scopes = [Scope()]
         self.extents: dict = {}                 # index scalar -> Extent

@@ -21,8 +21,9 @@ from .outs import check_outs
 from .pipeline import TYPING, Session, returned_value_loc
 
 
-def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict") -> kir.Kernel:
-    """The KIR of a kernel function, specialised for its Constexpr values.
+def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict", obligations: bool = False) -> kir.Kernel:
+    """The KIR of a kernel function, specialised for its Constexpr values. ``obligations``: for a rehearsal, with checks of what no other
+    operation shows, such as an assumption or sparse metadata.
 
     Raises a ``CompileError`` for every illegal program; an unexpected failure inside is an ``UnsupportedError`` at the statement that
     was being compiled (set INTENT_DEBUG to see its cause).
@@ -41,7 +42,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict")
                 raise LanguageError(diagnostic(returned_value_loc(typed), f"{pyfunc.__name__}: a kernel returns nothing, this one returns "
                                                f"{describe(typed.return_type)}", "write results to Out views"))
             params = {p.name: Value(p.name, _parameter_type(p.annotation)) for p in signature.runtime}
-            emitter = Emitter(pyfunc.__name__, params.values(), policy)
+            emitter = Emitter(pyfunc.__name__, params.values(), policy, obligations)
             args = [front(values[p.name]) if p.is_constexpr else params[p.name] for p in signature.parameters]
             FunctionBuilder(session, emitter, typed, args).build()
             kernel = emitter.b.kernel

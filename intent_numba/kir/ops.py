@@ -89,10 +89,11 @@ UPDATES: dict[str, OpInfo] = {
 
 CHECKS: dict[str, OpInfo] = {
     "check": OpInfo(None, doc="arg ok: a bool scalar or tensor; where it is False the launch fails with attr error, one of ERRORS. An effect: it "
-                              "is never dropped, and happens exactly where it stands"),
+                              "is never dropped, and happens exactly where it stands. error=input is for rehearsals only, its attrs "
+                              "operation and message say what the caller owes"),
 }
 
-ERRORS = {"overflow": 2}
+ERRORS = {"overflow": 2, "input": 3}
 OVERFLOW_MESSAGE = "an integer result does not fit its dtype"
 """Errors of check: the status that the launch ends with. 1 is reserved for memory."""
 

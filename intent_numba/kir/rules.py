@@ -321,7 +321,7 @@ def _update(op: Op, attrs=(), results=("same",)):
 
 
 def _check(op: Op) -> None:
-    _attrs(op, ("error",))
+    _attrs(op, ("error",), ("operation", "message"))
     _counts(op, 1, 0)
     _need(op.attrs["error"] in ERRORS, f"error={op.attrs['error']!r}, expected one of {', '.join(ERRORS)}")
     t = op.args[0].type

@@ -31,11 +31,13 @@ class Artifact:
         self.__name__ = build.name
         self._entries = Entries(self, build.interface.runtime)
         build.compiled()
+        if build.options.checks:
+            build.rehearsed()
 
     @entry
     def __call__(self, *args, **kwargs) -> None:
         self._launch(self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None))
-        self._entries.launched(self._build, args, kwargs)
+        self._repeats(args, kwargs)
 
     @entry
     def run(self, *args, extents: dict | None = None, **kwargs):
@@ -64,11 +66,9 @@ class Artifact:
         """Run the reference interpreter on the same arguments, in place. Raises InvalidInput for an index that leaves its axis and for
         a reshape to another count."""
         from ..reference import run
-        from .scalars import numpy_scalar
         bound = self._bind(arrange(self.interface, self.interface.runtime, args, kwargs), None)
-        values = [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name]) for p in self.interface.runtime]
         try:
-            run(self._build.kernel(), values)
+            run(self._build.kernel(), self._values(bound))
         except IndexError as error:
             raise InvalidInput(f"{self.__name__}: {error}") from None
 
@@ -109,7 +109,25 @@ class Artifact:
     def _entry(self, bound: binding.Bound) -> int:
         return self._build.compiled(bound.ordered).code.address
 
+    def _repeats(self, args: tuple, kwargs: dict) -> None:
+        """A call was served here. With checks, every call is."""
+        if not self._build.options.checks:
+            self._entries.launched(self._build, args, kwargs)
+
+    def _rehearse(self, bound: binding.Bound) -> None:
+        """With checks=True: raise InvalidInput for the first obligation that a launch on these arguments breaks. Nothing is written."""
+        if self._build.options.checks:
+            from ..reference import rehearse
+            bound.stage_in()
+            rehearse(self._build.rehearsed(), self._values(bound))
+
+    def _values(self, bound: binding.Bound) -> list:
+        """The arguments as the interpreter takes them."""
+        from .scalars import numpy_scalar
+        return [bound.views[p.name] if p.kind == "view" else numpy_scalar(p.dt, bound.scalars[p.name]) for p in self.interface.runtime]
+
     def _launch(self, bound: binding.Bound) -> None:
+        self._rehearse(bound)
         launch.run(self._entry(bound), bound, self.__name__, self._build.overflow)
 
     def _run(self, values: dict, extents: dict | None):
@@ -120,7 +138,7 @@ class Artifact:
         bound = self._bind(values, extents)
         self._launch(bound)
         values.update((p.name, bound.views[p.name]) for p in outs)
-        self._entries.launched(self._build, tuple(values[p.name] for p in self.interface.runtime), {})
+        self._repeats(tuple(values[p.name] for p in self.interface.runtime), {})
         return unpack(tuple(bound.views[p.name] for p in outs))
 
     def _allocate_outs(self, values: dict) -> bool:
@@ -153,12 +171,14 @@ class Prepared:
 
     def __init__(self, artifact: Artifact, bound: binding.Bound, outputs: tuple):
         self._name, self._outputs = artifact.__name__, outputs
+        self._artifact, self._bound = artifact, bound
         self._start = launch.Repeated(artifact._entry(bound), bound, artifact.__name__, artifact._build.overflow)
         self._launched = False
 
     @entry
     def launch(self) -> "Prepared":
-        """Run the kernel. Raises MemoryError when the workspace cannot be allocated."""
+        """Run the kernel. Raises MemoryError when the workspace cannot be allocated, and InvalidInput with ``checks=True``."""
+        self._artifact._rehearse(self._bound)
         self._start()
         self._launched = True
         return self

@@ -48,6 +48,7 @@ class Build:
     variants: dict = field(default_factory=dict)
     _kernel: Kernel | None = None
     _key: str | None = None
+    _rehearsed: Kernel | None = None
 
     @property
     def name(self) -> str:
@@ -71,6 +72,13 @@ class Build:
                 base = self.variants.get(frozenset())
                 self._kernel = _parse(base.kir) if base is not None else self._front_end()
         return self._kernel
+
+    def rehearsed(self) -> Kernel:
+        """The KIR with positions and with checks of the author's words."""
+        if self._rehearsed is None:
+            with _compiler_lock(), _own_errors(self):
+                self._rehearsed = self._front_end(obligations=True)
+        return self._rehearsed
 
     def program(self, alias: frozenset = frozenset()):
         """The task program."""
@@ -96,10 +104,10 @@ class Build:
         with _compiler_lock():
             return self._compile(None, base.symbol + "_linked", alias)
 
-    def _front_end(self) -> Kernel:
+    def _front_end(self, obligations: bool = False) -> Kernel:
         from ..frontend import build_kernel
         values = dict(zip((p.name for p in self.interface.constexprs), self.constexprs))
-        return build_kernel(self.pyfunc, values, self.policy)
+        return build_kernel(self.pyfunc, values, self.policy, obligations)
 
     def _make(self, alias: frozenset) -> Compiled:
         _supported(self)
@@ -146,9 +154,6 @@ def plain_writes(kernel: Kernel) -> frozenset:
 def _supported(build: Build) -> None:
     if build.policy not in SUPPORTED_POLICIES:
         raise _unsupported(build, f"kernel {build.name}: policy {build.policy!r} is not available")
-    if build.options.checks:
-        raise _unsupported(build, f"kernel {build.name}: checks=True is not available in this version",
-                           "artifact.interpret runs the reference interpreter, which finds accesses out of bounds and wrong counts")
 
 
 def _unsupported(build: Build, message: str, hint: str = "") -> errors.UnsupportedError:

@@ -52,6 +52,8 @@ class KernelType(types.Callable, types.Opaque):
     def get_call_type(self, context, args, kws):
         if isinstance(self.owner, Artifact) and self.owner.target != "cpu":
             raise errors.TypingError(f"{self.owner.__name__}: an artifact for {self.owner.target} cannot be called from @njit code")
+        if isinstance(self.owner, Artifact) and self.owner.options.checks:
+            raise errors.TypingError(f"{self.owner.__name__}: with checks=True it cannot be called from @njit code; call it from Python")
         given = _assign(self.interface, self._params(), args, kws)
         chosen = [_check(self.interface, self.interface.by_name[name], type_) for name, type_ in given.items()]
         sig = signature(types.none, *chosen).replace(pysig=_python_signature(given))

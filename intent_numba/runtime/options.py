@@ -17,7 +17,19 @@ class CompileOptions:
                               thread count. ``"relaxed_normalization"``: a masked-out segment of an online normalisation may be
                               skipped; the author promises finite operands.
     ``online_reduction``      region operations may be computed in one pass over their source.
-    ``checks``                every caller obligation is checked while running; this version refuses it with UnsupportedError.
+    ``checks``                every caller obligation is checked, and the first that is broken, in program order and then in
+                              coordinates, raises InvalidInput with source line, operation and coordinates; nothing is written then.
+                              For that each call is first rehearsed by the reference interpreter on copies of its arrays, and then
+                              launched as ever: the bits are those of the unchecked kernel, the time is that of an interpreter.
+                              Checked are: zero divisors, minimum // -1, shift amounts, float to integer, casts to f8e4m3fn, negative
+                              exponents and counters, steps, extents, slices and subregions, reshape counts, indices of every access
+                              and ``assume_in_bounds``, reads of buffer or Out elements that nothing wrote, repeated places of a store,
+                              accesses of parallel points without an order, histogram bins, sparse metadata, what ``quantize`` and
+                              ``quantized_dot`` ask of their operands.
+                              Not checked are: the finiteness that ``relaxed_normalization`` asks for, whether combine functions are
+                              associative and their identities neutral, what ``@njit`` functions do (they run twice), and conflicts of
+                              points of which an acquire saw any release of the other. Calls from ``@njit`` code are refused, programs
+                              of ``intent.generate`` carry no checks.
     ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
 
     Raises InvalidOption for an unknown ``numerics`` and for a flag that is not a bool.

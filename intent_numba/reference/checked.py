@@ -1,0 +1,374 @@
+"""Does a call keep every obligation of its caller?  The interpreter, looking at each operand and access before it acts.
+
+``rehearse`` runs a kernel on copies of its arrays. The first broken obligation, in program order and then in coordinates, becomes
+InvalidInput. The points of a ``parallel`` have no order, so a violation there does not end it: the other points run too, and the
+one that stands first in the program is reported. Spec: SUPPLEMENT section 8, decisions 11, 33 and 44.
+"""
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import InvalidInput, diagnostic
+from ..kir.ir import Kernel, Op, Region, walk
+from ..kir.ops import UPDATES
+from ..kir.types import View
+from . import obligations, shadow
+from .interpreter import InterpreterError, _enter, _Frame, _guard
+from .memory import Coordinates, Memory, resolve
+
+
+def rehearse(kernel: Kernel, args: list) -> None:
+    """Run ``kernel`` on copies of ``args``, which are those of ``interpreter.run``. Raises InvalidInput for the first violation, and
+    IntegerOverflow where the policy ``checked`` does."""
+    frame = _Checked(kernel)
+    views = [p for p in kernel.params if isinstance(p.type, View)]
+    copies = iter(shadow.copies([(a, p.type.access != "out") for p, a in zip(kernel.params, args) if p in views]))
+    try:
+        with np.errstate(all="ignore"):
+            for p, value in zip(kernel.params, args):
+                if p in views:
+                    value, frame.shadows[p.name] = next(copies)
+                frame.bind(p, value)
+            frame.run(kernel.body)
+    except Violation as v:
+        raise v.report(kernel) from None
+
+
+class Violation(Exception):
+    """A broken obligation on its way out. ``path`` is where it stands in the program text, innermost first: positions of operations
+    and arms. ``points`` are the coordinates of the loops around it."""
+
+    def __init__(self, op: Op, message: str, element: tuple = ()):
+        self.op, self.message, self.element = op, message, tuple(map(int, element))
+        self.path: list = []
+        self.points: tuple = ()
+
+    @property
+    def coordinates(self) -> tuple:
+        return self.points + self.element
+
+    def order(self) -> tuple:
+        return tuple(reversed(self.path)), self.coordinates
+
+    def report(self, kernel: Kernel) -> InvalidInput:
+        name = self.op.attrs.get("operation") or obligations.name_of(self.op)
+        at = f" at coordinates {self.coordinates}" if self.coordinates else ""
+        text = diagnostic(self.op.loc, f"{kernel.name}: {name}{at}: {self.message}").render()
+        return InvalidInput(text, loc=self.op.loc, operation=name, coordinates=self.coordinates)
+
+
+@dataclass
+class _Points:
+    """A parallel that runs: its points are numbered from ``base``, ``number`` is the one that runs now. An acquire of a point
+    sees what points that had released before did: ``seen``."""
+    base: int
+    number: int = 0
+    points: dict = field(default_factory=dict)
+    released: set = field(default_factory=set)
+    seen: set = field(default_factory=set)
+
+
+class _Checked(_Frame):
+    def __init__(self, kernel: Kernel):
+        super().__init__(kernel)
+        self.shadows: dict = {}
+        self.parallels: list[_Points] = []
+        self.started = 0
+        self.made = {r: op for op in walk(kernel.body) for r in op.results}
+        self.measures = _measures(kernel)
+
+    def run(self, region: Region) -> list:
+        for at, op in enumerate(region.ops):
+            try:
+                self._step(op)
+            except Violation as v:
+                v.path.append(at)
+                raise
+        return [self.values[v.name] for v in region.yields]
+
+    def _step(self, op: Op) -> None:
+        rule = CONTROL.get(op.kind)
+        if rule is not None:
+            results = rule(self, op, [self.values[a.name] for a in op.args])
+        else:
+            check = RULES.get(op.kind)
+            if check is not None:
+                check(self, op, [self.values[a.name] for a in op.args])
+            results = self.operation(op)
+        for v, value in zip(op.results, results, strict=True):
+            try:
+                self.define(op, v, value)
+            except InterpreterError:
+                raise Violation(op, "extents that must be equal are not") from None
+            if op.kind == "buffer":
+                self.shadows[v.name] = known = shadow.Shadow.fresh(value.storage.shape, len(self.parallels))
+                known.written[...] = bool(op.args)
+
+    def elementwise(self, op: Op) -> np.ndarray:
+        rule = obligations.ELEMENTWISE.get(op.kind)
+        if rule is not None and op not in self.measures:
+            args = [self.values[a.name] for a in op.args]
+            for message, broken in rule(op, *args):
+                self.refuse(op, message, broken, np.broadcast_shapes(*(a.shape for a in args)))
+        return super().elementwise(op)
+
+    def refuse(self, op: Op, message: str, broken, shape) -> None:
+        """Raise for the first element of ``broken``."""
+        if np.any(broken):
+            flat = int(np.argmax(np.broadcast_to(broken, shape)))
+            raise Violation(op, message, np.unravel_index(flat, shape))
+
+    # memory
+
+    def bounds(self, op: Op, what: str, extents, indices, valid):
+        """What ``resolve`` gives, once every valid member lies inside of each axis."""
+        try:
+            return resolve(extents, indices, valid, what)
+        except IndexError:
+            element, axis, index = _outside(extents, indices, True if valid is None else valid)
+            raise Violation(op, f"index {index} is outside axis {axis} of {what}, whose extent is {extents[axis]}", element) from None
+
+    def access(self, op: Op, memory: Memory, indices, valid, kind: str) -> None:
+        """An access is about to happen: is it inside, of elements that were written, and no other point's?"""
+        what = f"'{memory.name}'" if isinstance(op.args[0].type, View) else "the buffer"
+        where, shape = self.bounds(op, what, memory.storage.shape, indices, valid)
+        if where is None:
+            return
+        known = self.shadows[op.args[0].name]
+
+        def refuse(message, broken):
+            if np.any(broken):
+                member = int(np.argmax(broken))
+                element = np.unravel_index(member, shape) if valid is None else np.argwhere(np.broadcast_to(valid, shape))[member]
+                raise Violation(op, message(member), element)
+        if kind == "write":
+            refuse(lambda m: f"two elements are stored to one place of {what}", _repeated(memory, where))
+        elif op.kind != "atomic_store" and op.attrs.get("kind") != "exchange":
+            refuse(lambda m: f"an element of {what} that nothing wrote is read", ~np.asarray(known.written[where]))
+        for depth in range(known.depth, len(self.parallels)):
+            self._meet(known, depth, where, kind, refuse, what)
+        if kind in ("write", "update"):
+            known.written[where] = True
+
+    def _meet(self, known: shadow.Shadow, depth: int, where, kind: str, refuse, what: str) -> None:
+        level = self.parallels[depth]
+        for other in shadow.CONFLICTS[kind]:
+            for numbers in known.points(depth, other) or ():
+                found = np.asarray(numbers[where])
+                broken = (found >= level.base) & (found != level.number)
+                if level.seen and broken.any():
+                    broken &= ~np.isin(found, list(level.seen))
+                refuse(lambda m, found=found, other=other: f"this {NOUNS[kind]} of {what} and the {NOUNS[other]} of the same element at "
+                       f"point {level.points[int(found.flat[m])]} have no order", broken)
+        last, before = known.points(depth, kind, make=True)
+        found = np.asarray(last[where])
+        before[where] = np.where((found >= level.base) & (found != level.number), found, before[where])
+        last[where] = level.number
+
+
+NOUNS = {"read": "read", "write": "store", "load": "atomic load", "update": "update"}
+
+
+def _measures(kernel: Kernel) -> set:
+    """The divisions that count the members of a domain: a step that is not positive is reported at the domain."""
+    made = {r.name: op for op in walk(kernel.body) for r in op.results}
+    found = set()
+    for op in walk(kernel.body):
+        if op.kind == "domain":
+            for symbol in op.result.type.extent.symbols:
+                source = made.get(symbol[1:])
+                if source is not None and source.kind == "maximum":
+                    source = made.get(source.args[0].name)
+                if source is not None and source.kind == "floordiv" and source.args[1] is op.args[2]:
+                    found.add(source)
+    return found
+
+
+def _outside(extents, indices, valid) -> tuple[tuple, int, int]:
+    """(element, axis, index) of the first valid member, in row-major order, that leaves an axis."""
+    shape: list[int] = []
+    begins, joint = [], None
+    for index in indices:
+        if isinstance(index, Coordinates):
+            begins.append(len(shape))
+            shape.append(index.count)
+        elif index.ndim == 0:
+            begins.append(0)
+        else:
+            if joint is None:
+                joint = len(shape)
+                shape.extend(index.shape)
+            begins.append(joint)
+    parts = []
+    for index, begin in zip(indices, begins):
+        part = index.array() if isinstance(index, Coordinates) else index
+        part = part.reshape(part.shape + (1,) * (len(shape) - begin - part.ndim)) if part.ndim else part
+        parts.append(np.broadcast_to(part, shape))
+    wrong = [((part < 0) | (part >= extent)) & valid for part, extent in zip(parts, extents)]
+    element = np.unravel_index(int(np.argmax(np.logical_or.reduce(wrong))), shape)
+    axis = next(i for i, w in enumerate(wrong) if w[element])
+    return element, axis, int(parts[axis][element])
+
+
+def _repeated(memory: Memory, where):
+    """Whether a member's place is that of an earlier one, in row-major order."""
+    if not any(isinstance(w, np.ndarray) and w.ndim for w in where):
+        return False
+    places = np.ravel_multi_index(where, memory.storage.shape).ravel()
+    broken = np.ones(len(places), np.bool_)
+    broken[np.unique(places, return_index=True)[1]] = False
+    return broken
+
+
+# --- rules: what must hold before an operation acts -----------------------------------------------------------------------
+
+def _domain(frame: _Checked, op: Op, args) -> None:
+    begin, end, step = (int(a) for a in args[:3])
+    if step <= 0:
+        raise Violation(op, f"the step is {step}, it must be positive")
+    if len(args) == 4:
+        source = args[3]
+        low, high = source.begin, source.begin + source.count
+        if not low <= begin <= end <= high:
+            raise Violation(op, f"{begin} .. {end} is not inside of its source, {low} .. {high}")
+    elif end < begin and _promised(op, frame) < 0:
+        raise Violation(op, f"the slice {begin}:{end} ends before it begins")
+
+
+def _promised(op: Op, frame: _Checked) -> int:
+    extent = op.result.type.extent
+    return 0 if f"%{op.result.name}" in extent.symbols else extent.evaluate(frame.symbols)
+
+
+def _extents(frame: _Checked, op: Op, args) -> None:
+    for axis, e in enumerate(op.result.type.shape):
+        if e.evaluate(frame.symbols) < 0:
+            raise Violation(op, f"the extent of axis {axis} is {e.evaluate(frame.symbols)}, it must not be negative")
+
+
+def _reshape(frame: _Checked, op: Op, args) -> None:
+    shape = frame.shape(op.result.type)
+    if math.prod(shape) != args[0].size:
+        raise Violation(op, f"{args[0].size} elements do not fill the shape {shape}, which has {math.prod(shape)}")
+
+
+def _read(frame: _Checked, op: Op, args) -> None:
+    indices, guard = _guard(op, args)
+    frame.access(op, args[0], indices, guard and guard[0], "read")
+
+
+def _gather(frame: _Checked, op: Op, args) -> None:
+    indices, guard = _guard(op, args)
+    frame.bounds(op, "a tensor", args[0].shape, indices, guard and guard[0])
+
+
+def _write(frame: _Checked, op: Op, args) -> None:
+    guarded = bool(op.attrs.get("guard"))
+    frame.access(op, args[0], args[1:-1 - guarded], args[-1] if guarded else None, "write")
+
+
+OPERANDS = {"atomic_load": 0, "atomic_store": 1, "atomic_rmw": 1, "atomic_compare_exchange": 2, "scatter_reduce": 1}
+
+
+def _update(frame: _Checked, op: Op, args) -> None:
+    guarded = bool(op.attrs.get("guard"))
+    order = op.attrs.get("order")
+    if order in ("acquire", "acq_rel"):
+        for level in frame.parallels:
+            level.seen |= level.released
+    indices = args[1:len(args) - OPERANDS[op.kind] - guarded]
+    frame.access(op, args[0], indices, args[-1] if guarded else None, "load" if op.kind == "atomic_load" else "update")
+    if order in ("release", "acq_rel"):
+        for level in frame.parallels:
+            level.released.add(level.number)
+
+
+def _histogram(frame: _Checked, op: Op, args) -> None:
+    (bins,) = frame.shape(op.result.type)
+    valid = args[1] if op.attrs.get("guard") else True
+    frame.refuse(op, f"the value is outside of the bins 0 .. {bins - 1}", ((args[0] < 0) | (args[0] >= bins)) & valid, args[0].shape)
+
+
+def _random(frame: _Checked, op: Op, args) -> None:
+    source = frame.made.get(op.args[1])
+    while source is not None and source.kind in ("broadcast", "expand", "reshape"):
+        source = frame.made.get(source.args[0])
+    if source is not None and source.kind == "cast" and source.args[0].type.dt == "index":
+        counter = frame.values[source.args[0].name]
+        frame.refuse(op, "the counter is negative", counter < 0, counter.shape)
+
+
+def _check(frame: _Checked, op: Op, args) -> None:
+    if op.attrs["error"] == "input":
+        frame.refuse(op, op.attrs["message"], ~args[0], args[0].shape)
+
+
+RULES = {"domain": _domain, "broadcast": _extents, "buffer": _extents, "reshape": _reshape, "read": _read, "gather": _gather,
+         "write": _write, "histogram": _histogram, "random_bits": _random, "check": _check, **dict.fromkeys(UPDATES, _update)}
+
+
+# --- control: where a violation stands -------------------------------------------------------------------------------------
+
+def _for(frame: _Checked, op: Op, args):
+    region, carries = op.regions[0], args[1:]
+    for i in args[0]:
+        _enter(frame, region, [np.asarray(i, np.int64), *carries])
+        carries = _inside(frame, region, (i,))
+        if op.attrs.get("breaks"):
+            stop, *carries = carries
+            if stop:
+                break
+    return carries
+
+
+def _loop(frame: _Checked, op: Op, args):
+    carries, more = args, True
+    for iteration in itertools.count():
+        _enter(frame, op.regions[0], carries)
+        more, *carries = _inside(frame, op.regions[0], (iteration,))
+        if not more:
+            return carries
+
+
+def _if(frame: _Checked, op: Op, args):
+    arm = 0 if args[0] else 1
+    try:
+        return frame.run(op.regions[arm])
+    except Violation as v:
+        v.path.append(arm)
+        raise
+
+
+def _inside(frame: _Checked, region: Region, point: tuple):
+    try:
+        return frame.run(region)
+    except Violation as v:
+        v.points = point + v.points
+        raise
+
+
+def _parallel(frame: _Checked, op: Op, args):
+    level, first = _Points(frame.started + 1), None
+    frame.parallels.append(level)
+    for point in itertools.product(*args):
+        frame.started += 1
+        level.number, level.seen = frame.started, set()
+        level.points[frame.started] = point
+        _enter(frame, op.regions[0], [np.asarray(i, np.int64) for i in point])
+        try:
+            frame.run(op.regions[0])
+        except Violation as v:
+            v.points = point + v.points
+            if first is None or v.order() < first.order():
+                first = v
+    frame.parallels.pop()
+    if first is not None:
+        raise first
+    return ()
+
+
+CONTROL = {"for": _for, "loop": _loop, "if": _if, "parallel": _parallel}
