@@ -37,7 +37,7 @@ def test_the_page_shows_what_the_compiler_prints():
     blocks = BLOCK.findall(PAGE.read_text())
     assert [b[1] for b in blocks] == ["kir", "task", "llvm"]
     for _, name, shown, _ in blocks:
-        assert shown == form(name), f"docs/internals.md is out of date: run python -m tests.test_internals"
+        assert shown == form(name), "docs/internals.md is out of date: run python -m tests.test_internals"
 
 
 if __name__ == "__main__":
