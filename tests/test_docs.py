@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "docs/index.md", "docs/writing-kernels.md", "docs/language.md", "docs/numerics.md",
-         "docs/policies.md"]
+         "docs/policies.md", "docs/differences.md"]
 
 
 def blocks(page):
