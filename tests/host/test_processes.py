@@ -214,15 +214,3 @@ def test_import_is_light(own_cache):
         [sys.executable, "-c", textwrap.dedent(body)], capture_output=True, text=True, check=True,
         env={"PYTHONPATH": ROOT, "PATH": ""}).stdout.replace(" []", "") for _ in range(4)))
     assert best < 0.08
-
-
-def test_cached_first_call_is_quick(own_cache):
-    body = """
-        import numba, time
-        start = time.perf_counter()
-        scale.run(np.ones((4, 4), "f4"), 2.0)
-        print(time.perf_counter() - start)
-    """
-    python(body, own_cache)
-    best = min(float(python(body, own_cache)) for _ in range(3))
-    assert best < 0.2, best
