@@ -7,12 +7,16 @@ from ..kir.ops import UPDATES
 EFFECTS = {"read", "write", "call", "for", "loop", "parallel", "check", *UPDATES}
 """Kept whether used or not: memory, checks, author's functions, and loops (they may hold effects or never end)."""
 
+OWING = {"floordiv", "mod", "shl", "shr", "power", "cast", "random_bits", "gather", "domain", "reshape", "broadcast", "histogram"}
+"""What owes something to the language although it has no effect: a rehearsal keeps it."""
 
-def drop_dead(body: Region) -> None:
-    _region(body, set())
+
+def drop_dead(body: Region, obligations: bool = False) -> None:
+    """``obligations``: for a rehearsal."""
+    _region(body, set(), EFFECTS | OWING if obligations else EFFECTS)
 
 
-def _region(region: Region, used: set) -> None:
+def _region(region: Region, used: set, kept_kinds: set) -> None:
     """``used`` grows by the values that the region's operations read, and by the symbols ("%name") of their extents."""
     used.update(region.yields)
     kept = []
@@ -20,10 +24,10 @@ def _region(region: Region, used: set) -> None:
         if op.kind == "if":
             if not op.results and not any(r.ops for r in op.regions):
                 continue
-        elif op.kind not in EFFECTS and not any(r in used or f"%{r.name}" in used for r in op.results):
+        elif op.kind not in kept_kinds and not any(r in used or f"%{r.name}" in used for r in op.results):
             continue
         for r in op.regions:
-            _region(r, used)
+            _region(r, used, kept_kinds)
         if op.kind == "if" and not any(r in used for r in op.results) and not any(r.ops for r in op.regions):
             continue
         used.update(op.args)

@@ -47,7 +47,7 @@ def build_kernel(pyfunc, constexprs: dict | None = None, policy: str = "strict",
             FunctionBuilder(session, emitter, typed, args).build()
             kernel = emitter.b.kernel
             kernel.externs.update(session.externs)
-            drop_dead(kernel.body)
+            drop_dead(kernel.body, obligations)
             check_outs(kernel, typed.func_ir, emitter.private)
             return _verified(kernel)
         except IntentError:

@@ -26,7 +26,7 @@ def rehearse(kernel: Kernel, args: list) -> None:
     IntegerOverflow where the policy ``checked`` does."""
     frame = _Checked(kernel)
     views = [p for p in kernel.params if isinstance(p.type, View)]
-    copies = iter(shadow.copies([(a, p.type.access != "out") for p, a in zip(kernel.params, args) if p in views]))
+    copies = iter(shadow.copies([(a, p.type.access) for p, a in zip(kernel.params, args) if p in views]))
     try:
         with np.errstate(all="ignore"):
             for p, value in zip(kernel.params, args):
@@ -136,9 +136,9 @@ class _Checked(_Frame):
         """An access is about to happen: is it inside, of elements that were written, and no other point's?"""
         what = f"'{memory.name}'" if isinstance(op.args[0].type, View) else "the buffer"
         where, shape = self.bounds(op, what, memory.storage.shape, indices, valid)
-        if where is None:
-            return
         known = self.shadows[op.args[0].name]
+        if where is None or known.block.constant:
+            return
 
         def refuse(message, broken):
             if np.any(broken):

@@ -17,9 +17,10 @@ CONFLICTS = {"read": ("write", "update"), "write": ("write", "read", "update", "
 
 class Block:
     """A stretch of memory in units of the smallest element that some view has there. ``touched`` maps (depth of the parallel, kind
-    of access) to the last point that did so, and the last before it that was another one."""
+    of access) to the last point that did so, and the last before it that was another one. ``constant``: all of it is only read."""
 
-    def __init__(self, units: int):
+    def __init__(self, units: int, constant: bool = False):
+        self.constant = constant
         self.written = np.zeros(units, np.bool_)
         self.touched: dict = {}
 
@@ -70,17 +71,17 @@ class Shadow:
 
 
 def copies(views) -> list[tuple[np.ndarray, Shadow]]:
-    """A private copy and a shadow for each (array, initialised). Elements of initialised arrays count as written."""
+    """A private copy and a shadow for each (array, access). Elements of arrays that are not Outs count as written."""
     out: list = [None] * len(views)
     for low, high, members in _stretches([a for a, _ in views]):
         data = bytearray(ctypes.string_at(low, high - low))
         unit = _unit([views[i][0] for i in members], low)
-        block = Block(-(-(high - low) // unit))
+        block = Block(-(-(high - low) // unit), all(views[i][1] == "in" for i in members))
         for i in members:
-            array, initialised = views[i]
+            array, access = views[i]
             offset = _address(array) - low
             shadow = Shadow(block, array.shape, offset // unit, tuple(s // unit for s in array.strides))
-            if initialised:
+            if access != "out":
                 shadow.written[...] = True
             out[i] = np.ndarray(array.shape, array.dtype, data, offset, array.strides), shadow
     for i, (array, _) in enumerate(views):

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import IntentError
+from ..errors import IntentError, UnsupportedError
 from . import targets
 from .artifact import Artifact
 from .interface import Interface
@@ -63,6 +63,8 @@ def generate(kernel, target: str | None = None, constexprs: dict | None = None, 
     """Generate code without loading it anywhere. Arguments and errors are those of ``intent.compile``; a target of which there is no
     device here, such as "cuda:sm_90", will do."""
     from .kernel import specialise
+    if getattr(options, "checks", False):
+        raise UnsupportedError("a generated program carries no checks: a rehearsal needs the host; compile with checks=True here instead")
     artifact = specialise(kernel, targets.resolve(target), constexprs, options)
     compiled = artifact._build.compiled()
     text = artifact.inspect("ptx" if hasattr(compiled.code, "ptx") else "llvm")

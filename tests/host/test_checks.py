@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 
 import ml_dtypes
+import numba
 import numpy as np
 import pytest
 
@@ -232,6 +233,50 @@ def test_assumptions_histograms_atomics():
     reported(added, np.array([0, 2, 1]), np.zeros(2, "i4"), operation="I.atomic", at=(1,), text="index 2", line="atomic.add")
 
 
+# ---- formats
+
+
+@intent.kernel
+def sparse(a: I.In[I.f32, ("M", "H")], first: I.In[I.index, ("M", "Q")], second: I.In[I.index, ("M", "Q")], b: I.In[I.f32, ("K", "N")],
+           y: I.Out[I.f32, ("M", "N")]):
+    places = I.record(first=first[:, :], second=second[:, :])
+    y[:, :] = I.sparse_matmul(a[:, :], places, b[:, :], format=I.sparse.two_of_four(compression_axis=1, logical_extent=b.shape[0]),
+                              acc_dtype=I.f32)
+
+
+@intent.kernel
+def to_q8(x: I.In[I.f32, ("G", 256)], y: I.Out[I.u8, ("G", 292)]):
+    y[:, :] = I.quantize(x[:, :], format=I.quant.q8_k)
+
+
+@intent.kernel
+def dot(w: I.In[I.u8, ("G", 144)], x: I.In[I.u8, ("G", 292)], y: I.Out[I.f32, ()]):
+    y[()] = I.quantized_dot(w[:, :], x[:, :], lhs_format=I.quant.q4_k, rhs_format=I.quant.q8_k, acc_dtype=I.f32)[()]
+
+
+def test_formats(rng):
+    a, b, y = np.ones((2, 4), "f4"), np.ones((8, 3), "f4"), np.zeros((2, 3), "f4")
+    first, second = np.array([[0, 1], [2, 0]]), np.array([[3, 2], [3, 1]])
+    checked(sparse, a, first, second, b, y)
+    low, high = first.copy(), second.copy()
+    low[1, 0], high[0, 1] = 3, 4
+    what = "I.sparse_matmul"
+    reported(sparse, a, low, second, b, y, operation=what, at=(1, 0), text="ascend", line=what)
+    reported(sparse, a, first, high, b, y, operation=what, at=(0, 1), text="0 .. 3", line=what)
+    reported(sparse, a[:, :3].copy(), first, second, b, y, operation=what, at=(), text="logical extent", line=what)
+
+    x = rng.standard_normal((3, 256)).astype("f4")
+    _, records = checked(to_q8, x, np.zeros((3, 292), "u1"))
+    x[1, 7] = np.inf
+    reported(to_q8, x, records, operation="I.quantize", at=(1, 7), text="not finite", line="I.quantize")
+    x[1] = 1e-45
+    reported(to_q8, x, records, operation="I.quantize", at=(1,), text="inverse", line="I.quantize")
+    w = np.zeros((3, 144), "u1")
+    checked(dot, w, records, zeros(()))
+    records[2, 264] ^= 1
+    reported(dot, w, records, zeros(()), operation="I.quantized_dot", at=(2, 2), text="bsum", line="I.quantized_dot")
+
+
 # ---- memory
 
 
@@ -325,6 +370,36 @@ def test_the_first_in_program_order_then_in_coordinates():
     reported(several, x, y, operation="<<", at=(0, 0), text="0 .. 31", line="1 << x[i, j]")
     x[2, 1] = x[1, 3] = 0
     reported(several, x, y, operation="//", at=(1, 3), text="zero", line="8 // x[i, j]")
+
+
+@intent.kernel
+def unused(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+    z = 4 // x[:]  # noqa: F841
+    y[:] = x[:]
+
+
+@intent.kernel(policy="checked")
+def squares(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+    y[:] = x[:] * x[:]
+
+
+def test_results_that_nothing_needs_and_the_other_policy():
+    reported(unused, np.array([1, 0], "i4"), zeros(2, "i4"), operation="//", at=(1,), text="zero", line="4 // x[:]")
+    checked(squares, np.array([1, 9], "i4"), zeros(2, "i4"))
+    with pytest.raises(intent.IntegerOverflow, match="squares"):
+        intent.compile(squares, options=CHECKS).run(np.array([1, 100000], "i4"))
+
+
+def test_where_checks_cannot_go_they_are_refused():
+    with pytest.raises(intent.UnsupportedError, match="no checks"):
+        intent.generate(remainders, options=CHECKS)
+    art = intent.compile(remainders, options=CHECKS)
+
+    @numba.njit
+    def caller(x, d, r):
+        art(x, d, r)
+    with pytest.raises(numba.TypingError, match="checks=True"):
+        caller(i8(1), i8(1), i8(0))
 
 
 def test_every_way_of_calling():
