@@ -75,7 +75,11 @@ class _Host:
     def _symbol(self, s: str) -> int:
         if not s.startswith("%"):
             return self.layout.extents[self.program.symbols[s]]
-        return self.layout.cells[s if s in self.layout.cells else s[1:]]
+        slot = self.layout.cells.get(s, self.layout.cells.get(s[1:]))
+        if slot is None:
+            raise UnsupportedError(f"kernel {self.program.name}: memory of a size that each task computes cannot be had on this target; "
+                                   "cpu has it")
+        return slot
 
     # --- statements ---
 
