@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import UnsupportedError
+from ..errors import UnsupportedError, diagnostic
 from ..kir import Extent, Op, Scalar, Value
 from ..kir.ops import ELEMENTWISE
 from ..task import Combine, Graph, Node
@@ -135,7 +135,7 @@ class Puller:
                 return self.member(a[0], co[0])
             case "read" | "gather":
                 return self._access(op, co, guard)
-        raise UnsupportedError(f"this use of {k} is not supported yet", op.loc)
+        raise UnsupportedError(diagnostic(op.loc, f"{k} cannot be used here on this target"))
 
     def load(self, resource: str, coords, dt: str, guard: Node | None = None) -> Node:
         if guard is None:
@@ -229,12 +229,14 @@ class Puller:
         k = len(region.params) // 2
         shapes = {v.type.shape for v in region.params}
         if len(shapes) > 1:
-            raise UnsupportedError("a combine whose components have different shapes is not supported yet", op.loc)
+            raise UnsupportedError(diagnostic(op.loc, "a combine whose components have different shapes is not compiled",
+                                              "reduce the components separately, or use an ordered loop"))
         (shape,) = shapes
         for o in region.ops:
             ok = o.kind in ELEMENTWISE or o.kind in ("const", "extent", "broadcast")
             if not ok or any(v.type.shape not in (shape, ()) for v in o.results):
-                raise UnsupportedError(f"a combine with {o.kind} on tensors is not supported yet", o.loc or op.loc)
+                raise UnsupportedError(diagnostic(o.loc or op.loc, f"a combine with {o.kind} across the axes of a tensor is not compiled",
+                                                  "combine element by element, or use an ordered loop"))
             for r in o.results:
                 self.define[r] = o
         holes = [self.g("hole", (), i, v.type.dt) for i, v in enumerate(region.params)]
