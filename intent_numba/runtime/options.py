@@ -28,7 +28,8 @@ class CompileOptions:
                               ``quantized_dot`` ask of their operands.
                               Not checked are: the finiteness that ``relaxed_normalization`` asks for, whether combine functions are
                               associative and their identities neutral, what ``@njit`` functions do (they run twice), and conflicts of
-                              points of which an acquire saw any release of the other. Calls from ``@njit`` code and ``intent.generate`` are refused.
+                              points of which an acquire saw any release of the other. Calls from ``@njit`` code and
+                              ``intent.generate`` are refused.
     ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
 
     Raises InvalidOption for an unknown ``numerics`` and for a flag that is not a bool.
