@@ -25,7 +25,7 @@ from .build_index import getitem, setitem
 from .build_pointwise import conversion, elementwise, power, same_dtype
 from .bytecode import kir_loc
 from .emitter import Emitter
-from .products import is_static, static
+from .products import instantiated, is_static, static
 from .structure import RETURN, names_read, structure
 from .values import Deferred, Idx, Lit, Product, RaggedValue, Rec, SliceValue
 
@@ -54,8 +54,11 @@ class FunctionBuilder(ControlBuilder):
         return self.plain_value(value)
 
     def settled(self, name: str, value):
-        """A value as the name holds it: where locals have one dtype, converted to it."""
-        t = self.types[name] if self.e.policy.joins else None
+        """A value as the name holds it: a literal that merged with run-time values has their dtype; where locals have one dtype, the
+        value is converted to it."""
+        if not self.e.policy.joins:
+            return instantiated(value, self.type_of(name))
+        t = self.types[name]
         if not isinstance(t, (Scalar, Tensor)) or not isinstance(value, (Deferred, Lit, Idx, Value, Product)):
             return value
         if isinstance(value, (Deferred, Lit)):

@@ -103,6 +103,18 @@ def identical(a, b) -> bool:
     return False
 
 
+def instantiated(value, t):
+    """The front value with its literals in the dtypes of ``t``, which control flow gave them. Bools stay decided."""
+    match value:
+        case Lit(dt=None) if isinstance(t, (Scalar, NamedFloat)) and t.dt != "bool":
+            return Lit(value.value, t.dt)
+        case tuple() if is_tuple(t) and len(t.types) == len(value):
+            return tuple(map(instantiated, value, t.types))
+        case Rec() if isinstance(t, Record):
+            return Rec({name: instantiated(value.fields[name], part) for name, part in t.items})
+    return value
+
+
 def leaves_of(value) -> list[Value]:
     """The KIR values inside a front value that already has them."""
     match value:

@@ -133,6 +133,23 @@ def test_a_condition_that_comes_out_negated():
     assert y.tolist() == [0 if n >= 3 else -n for n in X]
 
 
+def test_a_literal_that_a_decided_branch_leaves_has_the_dtype_of_the_merge():
+    def kernel(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+        n = x[0]
+        a = 1
+        b = 0
+        f = False
+        if f:
+            b = n
+        if n == 3:
+            a = n
+        a += (2 - b)
+        y[0] = a
+    y = np.zeros(5, "i4")
+    interpret(kernel, X, y)
+    assert y[0] == 3
+
+
 def test_an_arm_with_several_results_beside_a_constant():
     def kernel(x: I.In[I.i32, ("N",)], y: I.Out[I.bool, (1,)]):
         ok = x[0] == 0
