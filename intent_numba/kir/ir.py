@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .types import Extent, Type, View
+from .types import Type, View
 
 
 @dataclass(eq=False, frozen=True)
