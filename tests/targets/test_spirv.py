@@ -32,6 +32,11 @@ def relu(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("N",)]):
 
 
 @intent.kernel
+def relu_half(x: I.In[I.f16, ("N",)], y: I.Out[I.f16, ("N",)]):
+    y[:] = I.maximum(x[:], 0.0)
+
+
+@intent.kernel
 def softmax(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M", "N")]):
     M, N = x.shape
     columns = I.domain(0, N)
@@ -79,6 +84,11 @@ def layer_norm(x: I.In[I.f32, ("M", "N")], gain: I.In[I.f32, ("N",)], bias: I.In
 @intent.kernel
 def linear(a: I.In[I.f32, ("M", "K")], b: I.In[I.f32, ("K", "N")], bias: I.In[I.f32, ("N",)], y: I.Out[I.f32, ("M", "N")]):
     y[:, :] = I.matmul(a[:, :], b[:, :], acc_dtype=I.f32) + bias[:]
+
+
+@intent.kernel
+def linear_half(a: I.In[I.f16, ("M", "K")], b: I.In[I.f16, ("K", "N")], bias: I.In[I.f32, ("N",)], y: I.Out[I.f16, ("M", "N")]):
+    y[:, :] = I.cast(I.matmul(a[:, :], b[:, :], acc_dtype=I.f32) + bias[:], I.f16)
 
 
 @intent.kernel
@@ -136,6 +146,7 @@ def _rows(rng, m, n, dt="f32"):
 
 CASES = {
     "relu": (relu, [(256,), (1001,), (0,)], lambda rng, n: [normal(rng, n), out(n, "f32")]),
+    "relu_half": (relu_half, [(256,), (1001,), (0,)], lambda rng, n: [normal(rng, n, "f16"), out(n, "f16")]),
     "softmax": (softmax, [(4, 64), (5, 1001), (2, 9000), (0, 5), (3, 0)], lambda rng, m, n: [_rows(rng, m, n), out((m, n), "f32")]),
     "column_sums": (column_sums, [(64, 32), (4099, 7), (0, 5), (5, 0)], lambda rng, m, n: [_rows(rng, m, n), out(n, "f32")]),
     "swiglu": (swiglu, [(4, 64), (3, 37), (0, 8)],
@@ -148,6 +159,8 @@ CASES = {
                    lambda rng, m, n: [_rows(rng, m, n), normal(rng, n), normal(rng, n), out((m, n), "f32")]),
     "linear": (linear, [(16, 32, 32), (5, 1100, 7), (3, 0, 4), (0, 3, 3)],
                lambda rng, m, k, n: [_rows(rng, m, k), _rows(rng, k, n), normal(rng, n), out((m, n), "f32")]),
+    "linear_half": (linear_half, [(16, 32, 32), (5, 1100, 7), (3, 0, 4), (0, 3, 3)],
+                    lambda rng, m, k, n: [_rows(rng, m, k, "f16"), _rows(rng, k, n, "f16"), normal(rng, n), out((m, n), "f16")]),
     "embedding": (embedding, [(16, 64), (5, 33), (0, 4)],
                   lambda rng, n, d: [integers(rng, n, "i32", 0, 11), _rows(rng, 11, d, "f16"), out((n, d), "f16")]),
     "bitonic_sort": (bitonic_sort, [(16, 32), (33, 8), (0, 8), (3, 0)], lambda rng, m, n: [_rows(rng, m, n), out((m, n), "f32")]),
