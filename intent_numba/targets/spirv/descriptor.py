@@ -1,14 +1,9 @@
-"""SPIR-V as a Numba target named ``intent_spirv``.
-
-It stands beside Numba's GPU targets, so overloads made for any target hold and those made for the CPU do not. ``@njit`` functions are
-not compiled for it: a kernel that calls one is refused by name.
-"""
+"""SPIR-V as a Numba target named ``intent_spirv``."""
 from __future__ import annotations
 
 from numba.core import target_extension
 
-from ..cpu.descriptor import Descriptor as HostDescriptor
-from ..cpu.descriptor import TargetContext as HostContext
+from ..accelerator import register
 
 NAME = "intent_spirv"
 
@@ -17,37 +12,4 @@ class IntentSPIRV(target_extension.GPU):
     """Marks templates and overloads of this target."""
 
 
-class TargetContext(HostContext):
-    """The part of Numba's target context that typing asks for; there is no JIT engine."""
-
-    target: type = IntentSPIRV
-    target_name = NAME
-
-    def codegen(self):
-        raise NotImplementedError("Numba generates no code for intent_spirv")
-
-
-class Descriptor(HostDescriptor):
-    """Typing context and target context, each made when first asked for."""
-
-    def __init__(self):
-        super().__init__()
-        self._target_name = NAME
-
-    @property
-    def target_context(self):
-        if self._target is None:
-            self._target = TargetContext(self.typing_context)
-        return self._target
-
-
-descriptor = Descriptor()
-
-
-def register() -> None:
-    """Put the target into Numba's registry, once."""
-    if NAME not in target_extension.target_registry:
-        target_extension.target_registry[NAME] = IntentSPIRV
-
-
-register()
+descriptor = register(IntentSPIRV, NAME)
