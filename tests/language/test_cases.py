@@ -20,7 +20,6 @@ from tests.support import BACKEND, check, execute, interpret, kir_of, numpy_dtyp
 from tests.support.arrays import Out
 
 NOT_COVERED = {
-    "1 (checked)": "policy checked",
     "3 (saturating e4m3fn over the whole range)": "covered by the cast tests of numerics",
     "4 (InvalidInput)": "tests/host/test_checks.py",
     "5 (checks)": "tests/host/test_checks.py",
@@ -71,6 +70,12 @@ def test_01_fma_scope():
     a, c = np.float32(1 + 2.0 ** -12), np.float32(-(1 + 2.0 ** -11))
     (y,) = check(fma_scope, [a, a, c, out(5, "f32")])
     same(y, [0, 1 + 2.0 ** -11, 0, 2.0 ** -24, 2.0 ** -24])
+
+
+def test_01_checked_never_fuses():
+    a, c = np.float32(1 + 2.0 ** -12), np.float32(-(1 + 2.0 ** -11))
+    (y,) = check(intent.kernel(policy="checked")(fma_scope.pyfunc), [a, a, c, out(5, "f32")])
+    same(y, [0, 1 + 2.0 ** -11, 0, 0, 0])
 
 
 @intent.fn

@@ -18,7 +18,7 @@ from ..map_vector.env import ONE, ZERO
 from ..map_vector.expr import hoist, reads, value
 from ..map_vector.memory import store
 from ..map_vector.phases import groups as nests
-from ..map_vector.phases import nest, perform
+from ..map_vector.phases import nest, nothing, perform
 from ..map_vector.plan import sink_roots, sink_targets, walk_phases
 from ..map_vector.updates import at_point, update
 from . import reductions, scans, scratch
@@ -230,21 +230,10 @@ def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
         branch.orelse()
         with env.scope():
             if free:
-                spread(env, free, (), written, lambda: _nothing(env, sinks, store))
+                spread(env, free, (), written, lambda: nothing(env, sinks, perform))
             else:
-                _nothing(env, sinks, put)
+                nothing(env, sinks, perform, put)
     return None
-
-
-def _nothing(env: Env, sinks, keep) -> None:
-    """What reductions and products over nothing give."""
-    for s in sinks:
-        match s:
-            case Reduce():
-                for target, x in zip(s.targets, chains.of_nothing(env, s)):
-                    keep(env, target, s.coords, x)
-            case Contract():
-                contraction.finish(env, s, env.o.const(0, s.a.dt), perform)
 
 
 def spread(env: Env, axes: tuple[Axis, ...], roots, written, leaf) -> None:

@@ -83,7 +83,7 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
         nest(env, free, lane, roots, written, leaf, sinks if all(isinstance(s, Store) for s in sinks) else ())
 
     def empty():
-        nest(env, free, lane, (), written, lambda: _nothing(env, sinks, perform))
+        nest(env, free, lane, (), written, lambda: nothing(env, sinks, perform))
 
     with env.scope():
         if structured is None or isinstance(structured, Scan) or all(a.extent.const for a in inner):
@@ -100,13 +100,13 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     return None
 
 
-def _nothing(env: Env, sinks, perform) -> None:
-    """What reductions of no element give."""
+def nothing(env: Env, sinks, perform, keep=store) -> None:
+    """What reductions and products over no element give. ``keep`` stores a reduction's result."""
     for s in sinks:
         match s:
             case Reduce():
                 for target, x in zip(s.targets, reductions.of_nothing(env, s)):
-                    store(env, target, s.coords, x)
+                    keep(env, target, s.coords, x)
             case Contract():
                 contraction.finish(env, s, env.o.const(0, s.a.dt), perform)
 
