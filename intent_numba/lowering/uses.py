@@ -184,7 +184,17 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
             rank = max((len(c) for n, c in use.reads if n in made), default=0)
             if rank <= len(lifted):
                 return None
+        if _turns(use, group.uses, classes, set(lifted)):
+            return None
     return Group(uses, classes, lifted)
+
+
+def _turns(use: Use, before, classes: Classes, lifted: set[str]) -> bool:
+    """Would sharing a stage make a store walk its target against memory order, only to save a pass over values of lower rank?"""
+    if not isinstance(use.sink, Store) or not use.sink.coords or use.sink.coords[-1].op != "axis":
+        return False
+    last, free = classes.find(use.sink.coords[-1].attr), set(_free(use, classes))
+    return last in lifted and not free <= lifted and all({classes.find(a) for a in u.axes} <= lifted for u in before)
 
 
 def _shared_accesses(uses) -> tuple[dict, dict]:

@@ -389,3 +389,33 @@ def test_two_writable_views_are_one_memory_only_if_both_ways_are_safe():
         "  %j = sub %lb, %i : tensor<index, [N]>\n  %2 = read %a, %j : tensor<f32, [N]>")
     assert not program(backwards)[1].inplace
     assert program(COPY)[1].inplace == {("a", "b")}
+
+
+SELECTED = """kernel selected(%x: view<f32, [M, N], in>, %y: view<f32, [M, N], out>) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %m = extent {e=`M`} : index
+  %n = extent {e=`N`} : index
+  %r = domain %0, %m, %1 : domain<M>
+  %c = domain %0, %n, %1 : domain<N>
+  %2 = indices %c : tensor<index, [N]>
+  %3 = broadcast %1 : tensor<index, [N]>
+  %4 = add %2, %3 : tensor<index, [N]>
+  %5 = broadcast %n : tensor<index, [N]>
+  %6 = mod %4, %5 : tensor<index, [N]>
+  %7 = broadcast %6 : tensor<index, [M, N]>
+  %8 = indices %r : tensor<index, [M]>
+  %9 = expand %8 {axis=1} : tensor<index, [M, 1]>
+  %10 = broadcast %9 : tensor<index, [M, N]>
+  %11 = read %x, %10, %7 : tensor<f32, [M, N]>
+  write %y, %r, %c, %11
+}
+"""
+
+
+def test_a_row_computed_once_does_not_turn_the_store_into_columns():
+    _, p = program(SELECTED)
+    row, store = p.body[:2]
+    assert [a.extent.symbol for a in row.tasks] == ["N"] and [a.extent.symbol for a in store.tasks] == ["M", "N"]
+    x, y = both(SELECTED, rng(5, 7), rng(5, 7))
+    assert (y == np.roll(x, -1, axis=1)).all()
