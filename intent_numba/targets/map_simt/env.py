@@ -11,15 +11,15 @@ from ...task.program import Program, Resource
 from ..llvm.memory import Pointer
 from ..llvm.text import Function, Module
 from ..llvm.values import BYTES, MEMORY, Val
-from ..map_vector.env import Env as VectorEnv
-from ..map_vector.expr import hoist
-from ..map_vector.layout import Layout
-from ..map_vector.memory import Storage, row_major
-from ..map_vector.plan import sink_roots, sink_targets
+from ..mapping.env import Env as MappingEnv
+from ..mapping.expr import hoist
+from ..mapping.layout import Layout
+from ..mapping.memory import Storage, row_major
+from ..mapping.plan import sink_roots, sink_targets
 from .machine import Builtin, Machine
 
 
-class Env(VectorEnv):
+class Env(MappingEnv):
     """``size``: work-items of a group. ``changing``: resources that work-items of a group share and write. ``local_bytes``: what the
     kernel keeps in local memory besides its arena."""
 

@@ -10,17 +10,17 @@ from ...errors import UnsupportedError
 from ...task.program import Axis, Contract, For, If, Loop, Phase, Reduce, Scan, Stage, Store, Update
 from ..llvm.memory import Pointer
 from ..llvm.values import Val
-from ..map_vector import contraction
-from ..map_vector import reductions as chains
-from ..map_vector import scans as prefixes
-from ..map_vector.control import assign
-from ..map_vector.env import ONE, ZERO
-from ..map_vector.expr import hoist, reads, value
-from ..map_vector.memory import store
-from ..map_vector.phases import groups as nests
-from ..map_vector.phases import nest, nothing, perform
-from ..map_vector.plan import sink_roots, sink_targets, walk_phases
-from ..map_vector.updates import at_point, update
+from ..mapping import contraction
+from ..mapping import reductions as chains
+from ..mapping import scans as prefixes
+from ..mapping.control import assign
+from ..mapping.env import ONE, ZERO
+from ..mapping.expr import hoist, reads, value
+from ..mapping.memory import store
+from ..mapping.phases import groups as nests
+from ..mapping.phases import nest, nothing, perform
+from ..mapping.plan import sink_roots, sink_targets, walk_phases
+from ..mapping.updates import at_point, update
 from . import reductions, scans, scratch
 from .env import Env
 from .items import point

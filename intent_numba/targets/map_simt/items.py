@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from ...task.program import Axis, Stage
 from ..llvm.memory import Pointer
 from ..llvm.values import Val
-from ..map_vector import control
-from ..map_vector.env import index
+from ..mapping import control
+from ..mapping.env import index
 from . import scratch
 from .env import Env
 

@@ -23,11 +23,10 @@ from ...kir.types import Extent
 from ...task.program import Contract, For, Free, If, Loop, Node, Phase, Program, Reduce, Scan, Stage, Update
 from ..llvm.text import Module
 from ..llvm.values import BYTES
-from ..map_vector import control
-from ..map_vector.expr import value
-from ..map_vector.layout import Layout, frame_layout
-from ..map_vector.launch import raises
-from ..map_vector.plan import plan_lanes, sink_roots, sink_targets, walk_nodes, walk_phases
+from ..mapping import control
+from ..mapping.expr import value
+from ..mapping.layout import Layout, frame_layout
+from ..mapping.plan import plan_lanes, raises, sink_roots, sink_targets, walk_nodes, walk_phases
 from . import groups, items, scratch
 from .env import Env, start
 from .machine import Machine

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ...kir.ops import CHUNK, LANES
 from ...task.program import Axis, Reduce
 from ..llvm.values import Val
-from ..map_vector import reductions
-from ..map_vector.env import ONE, ZERO, index
-from ..map_vector.reductions import LEVELS, Accumulator, merge
+from ..mapping import reductions
+from ..mapping.env import ONE, ZERO, index
+from ..mapping.reductions import LEVELS, Accumulator, merge
 from .env import Env, hoist_sinks
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ...kir.ops import CHUNK, LANES
 from ...task.program import Axis, Scan
 from ..llvm.values import Val
-from ..map_vector.env import ONE, ZERO, index
-from ..map_vector.expr import value
-from ..map_vector.memory import store
-from ..map_vector.reductions import assign, identity, merge, minimum
+from ..mapping.env import ONE, ZERO, index
+from ..mapping.expr import value
+from ..mapping.memory import store
+from ..mapping.reductions import assign, identity, merge, minimum
 from .env import Env, hoist_sinks
 
 

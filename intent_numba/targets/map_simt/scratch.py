@@ -11,8 +11,8 @@ from ...kir.types import Extent
 from ...task.program import Resource, Stage
 from ..llvm.memory import Pointer
 from ..llvm.values import BYTES, MEMORY, Val
-from ..map_vector.env import ZERO, index
-from ..map_vector.memory import Storage, row_major
+from ..mapping.env import ZERO, index
+from ..mapping.memory import Storage, row_major
 from .env import Env
 
 PRIVATE_BYTES = 4096

@@ -12,9 +12,9 @@ from dataclasses import replace
 from ...kir.ops import CHUNK, LANES
 from ...task.program import Phase, Reduce, Stage
 from ..llvm.values import BYTES, SMALL, Val
-from . import reductions as red
-from .env import ZERO, Env, Variable, index
-from .phases import groups, phase
+from ..mapping import reductions as red
+from ..mapping.env import ZERO, Env, Variable, index
+from ..mapping.phases import groups, phase
 
 GROUP = 32
 BUNDLE = 4

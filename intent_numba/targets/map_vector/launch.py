@@ -5,14 +5,15 @@ mentions it, and starts each stage: over the threading layer if there is enough 
 """
 from __future__ import annotations
 
-from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage, Update
+from ...task.program import For, Free, If, Loop, Phase, Program, Resource, Stage
 from ..llvm.text import Module
 from ..llvm.values import BYTES, Val
-from . import control, grouped, panel, pointwise
-from .env import ONE, ZERO, Env, index
-from .layout import Layout, frame_layout
-from .memory import Storage
-from .plan import StagePlan, sink_roots, sink_targets, walk_nodes, walk_phases
+from ..mapping import control
+from ..mapping.env import ONE, ZERO, Env, index
+from ..mapping.layout import Layout, frame_layout
+from ..mapping.memory import Storage
+from ..mapping.plan import StagePlan, raises, sink_roots, sink_targets, walk_nodes, walk_phases
+from . import grouped, panel, pointwise
 from .stage import bind_shared, emit_stage, plan_stage
 
 SERIAL_WORK = 1 << 16
@@ -51,11 +52,6 @@ def emit_launch(program: Program, symbol: str, module: Module) -> None:
     status = fn.ins(f"call i64 @llvm.umax.i64(i64 {fn.ins(f'load i64, ptr {env.slot_pointer(layout.error)}')}, i64 1)")
     module.declare("i64", "llvm.umax.i64", "i64, i64")
     return fn.ret("i32", fn.ins(f"trunc i64 {status} to i32"))
-
-
-def raises(program: Program) -> bool:
-    """Whether the launch can end with the status of a check."""
-    return any(isinstance(s, Update) and s.kind == "raise" for ph in walk_phases(program.body) for s in ph.sinks)
 
 
 def bind_shared_host(env: Env) -> None:

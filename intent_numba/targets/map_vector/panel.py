@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from ...task.program import Axis, Contract, For, If, Loop, Phase, Program, Stage, Store
 from ..llvm.values import BYTES, MEMORY, Val
-from . import control, tiles
-from .env import ONE, ZERO, Env, index
-from .memory import Storage, element, row_major, store, whole_tiles
-from .phases import nest, perform, phase
-from .plan import PHASE_LANES, sink_targets, varying_resources, walk_nodes, walk_phases, walks
+from ..mapping import control
+from ..mapping.env import ONE, ZERO, Env, index
+from ..mapping.memory import Storage, element, row_major, store, whole_tiles
+from ..mapping.phases import nest, perform, phase
+from ..mapping.plan import PHASE_LANES, sink_targets, varying_resources, walk_nodes, walk_phases, walks
+from . import tiles
 
 ROWS_BLOCK, COLUMNS_BLOCK = 96, 128
 """Where columns are tasks. A block of rows 1024 deep and a block of columns fit the second cache together."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ...task.program import Axis, Phase, Program, Stage, Store
 from ..llvm.values import Val
-from . import control, turning
-from .env import ONE, Env, index
-from .expr import hoist
-from .plan import StagePlan, sink_roots, walk_nodes, walks
+from ..mapping import control, turning
+from ..mapping.env import ONE, Env, index
+from ..mapping.expr import hoist
+from ..mapping.plan import StagePlan, sink_roots, walk_nodes, walks
 
 CROSSING = 32
 

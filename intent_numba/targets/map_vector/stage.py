@@ -10,13 +10,14 @@ from dataclasses import replace
 from ...task.program import Program, Resource, Stage
 from ..llvm.text import Module
 from ..llvm.values import BYTES, MEMORY, Val
-from . import control, growing, grouped, pointwise
+from ..mapping import control, growing
+from ..mapping.env import ZERO, Env, index
+from ..mapping.expr import hoist
+from ..mapping.layout import Layout
+from ..mapping.memory import Storage, row_major
+from ..mapping.plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots
+from . import grouped, pointwise
 from . import panel as panels
-from .env import ZERO, Env, index
-from .expr import hoist
-from .layout import Layout
-from .memory import Storage, row_major
-from .plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots
 
 SMALL_SCRATCH = 8192
 """Bytes of scratch that still go on the stack."""

@@ -15,10 +15,10 @@ from ...task.program import Axis, Contract, Node, Store
 from ..llvm.ops import Ops
 from ..llvm.text import Module
 from ..llvm.values import BYTES, SMALL, Val
-from . import turning
-from .env import ONE, ZERO, Env, index
-from .expr import hoist, value
-from .plan import PHASE_LANES, walk_nodes, walks
+from ..mapping import turning
+from ..mapping.env import ONE, ZERO, Env, index
+from ..mapping.expr import hoist, value
+from ..mapping.plan import PHASE_LANES, walk_nodes, walks
 
 ROWS = 6
 DEPTH = 256

@@ -53,7 +53,7 @@ class Env:
         self.varying: frozenset[str] = frozenset()
         self.private: frozenset[str] = frozenset()
         self.turned: dict[int, str] = {}                     # id of a Store -> where it goes instead (see turning.py)
-        self.runner = None                                   # runs the statements inside loops and branches (see panel.py)
+        self.runner = None                                   # runs the statements inside loops and branches (see map_vector/panel.py)
         self.arena = ""                                      # memory of grouped accumulators (see grouped.py)
         self.streamed = False                                # stores went around the caches
         self.host = False

@@ -23,8 +23,8 @@ SHORT = 16
 
 @dataclass(frozen=True)
 class StagePlan:
-    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks (panel.py);
-    ``crossing``: in blocks of two axes (pointwise.py)."""
+    """``order``: the task axes as the launch linearises them, the lane axis last. ``panel``: the stage runs in blocks
+    (map_vector/panel.py); ``crossing``: in blocks of two axes (map_vector/pointwise.py)."""
     order: tuple[Axis, ...]
     lanes: str | None = None
     width: int = 0
@@ -258,3 +258,8 @@ def varying_resources(program: Program, stage: Stage, lane: str) -> frozenset[st
 def _combine_varies(sink, varies) -> bool:
     combine = getattr(sink, "combine", None)
     return combine is not None and varies(*combine.results)
+
+
+def raises(program: Program) -> bool:
+    """Whether the launch can end with the status of a check."""
+    return any(isinstance(s, Update) and s.kind == "raise" for ph in walk_phases(program.body) for s in ph.sinks)
