@@ -47,43 +47,6 @@ def test_bitcast_keeps_every_pattern(dt):
     assert (elementwise("bitcast", (from_bits(patterns, dt),), (dt,), carrier) == patterns).all()
 
 
-def around(dt: str, wide: str) -> np.ndarray:
-    """Values of ``wide`` at, just below and just above every value of ``dt`` (or a sample) and every midpoint between two."""
-    finite = sorted({v for p in all_patterns(dt).tolist() if not isinstance(v := value_of(p, dt)[1], float)})
-    if len(finite) > 2000:
-        finite = finite[:300] + finite[len(finite) // 2 - 300:len(finite) // 2 + 300] + finite[-300:] + finite[300:-300:97]
-        finite.sort()
-    largest = FORMATS[dt][2]
-    top = 2 * largest - max(v for v in finite if v < largest)  # the first value beyond the format
-    points = finite + [(a + b) / 2 for a, b in zip(finite, finite[1:])] + [(largest + top) / 2, top, -(largest + top) / 2, -top]
-    x = np.array([float(p) for p in points]).astype(ARRAYS[wide])
-    x = x[np.isfinite(x)]
-    below, above = np.nextafter(x, x.dtype.type(-np.inf)), np.nextafter(x, x.dtype.type(np.inf))
-    return np.concatenate([below, x, above, [0.0, -0.0, np.inf, -np.inf, np.nan]])
-
-
-@pytest.mark.parametrize("dt", NARROW)
-@pytest.mark.parametrize("wide", ["f32", "f64"])
-def test_narrowing_rounds_to_nearest_even(dt, wide):
-    with np.errstate(over="ignore"):
-        x = around(dt, wide).astype(ARRAYS[wide])
-    got = elementwise("cast", (x,), (wide,), dt).astype(np.float64)
-    for a, y in zip(x.tolist(), got.tolist()):
-        if math.isnan(a) or math.isinf(a):
-            want = math.nan if math.isnan(a) or dt == "f8e4m3fn" else a
-        else:
-            want = nearest(Fraction(a), dt)
-        assert agrees(y, want, math.copysign(1, a) < 0), a
-
-
-def test_f64_to_f32(rng):
-    x = rng.integers(0, 2 ** 64, 4000, dtype=np.uint64).view(np.float64)
-    small = rng.standard_normal(2000) * 2.0 ** rng.integers(-160, 130, 2000)
-    x = np.concatenate([x[np.isfinite(x)], small])
-    for a, y in zip(x.tolist(), elementwise("cast", (x,), ("f64",), "f32").tolist()):
-        assert agrees(y, nearest(Fraction(a), "f32"), a < 0)
-
-
 @pytest.mark.parametrize("source", ["i8", "i16", "i32", "i64", "index", "u8", "u16", "u32", "u64"])
 @pytest.mark.parametrize("dt", FLOATS)
 def test_integers_round_once(source, dt, rng):

@@ -55,19 +55,12 @@ def check_binary(kind: str, dt: str, a: np.ndarray, b: np.ndarray) -> None:
         assert agrees(z, nearest(exact, dt), exact < 0), (x, y, z)
 
 
-@pytest.mark.parametrize("dt", ["f8e4m3fn", "f8e5m2"])
-@pytest.mark.parametrize("kind", EXACT)
-def test_every_pair_of_f8(kind, dt):
-    a, b = np.meshgrid(np.arange(256), np.arange(256))
-    check_binary(kind, dt, from_bits(a.ravel(), dt), from_bits(b.ravel(), dt))
-
-
 @pytest.mark.parametrize("dt", ["f16", "bf16", "f32", "f64"])
 @pytest.mark.parametrize("kind", EXACT)
 def test_pairs(kind, dt, rng):
     pairs = list(itertools.product(special(dt).tolist(), repeat=2))
     a, b = (np.array(x).astype(ARRAYS[dt]) for x in zip(*pairs))
-    check_binary(kind, dt, np.concatenate([a, sample(dt, rng, 2000)]), np.concatenate([b, sample(dt, rng, 2000)]))
+    check_binary(kind, dt, np.concatenate([a, sample(dt, rng, 300)]), np.concatenate([b, sample(dt, rng, 300)]))
 
 
 @pytest.mark.parametrize("dt", FLOATS)
