@@ -107,7 +107,7 @@ def getitem(e: Emitter, source, index):
             return _group(e, source, index)
     r = relation(e, source, index)
     if r.whole and isinstance(source.type, Tensor):
-        v = source
+        v = source if r.shape else to_scalar(e, source)
     else:
         kind = "gather" if isinstance(source.type, Tensor) else "read"
         v = e.one(kind, (source, *r.args), tensor_or_scalar(source.type.dt, r.shape))

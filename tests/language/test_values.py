@@ -255,6 +255,24 @@ def test_one_integer_expression_is_one_extent():
     assert y.tolist() == [1, 2, 3, 4, 5, 5, 0, 0]
 
 
+def test_an_element_of_rank_zero_is_a_scalar():
+    def kernel(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, (5,)]):
+        square = I.dot(x[:], x[:], acc_dtype=I.f32)
+        y[0] = square[()] if square[()] > 1.0 else I.cast(0.0, I.f32)
+        if square[...] > 1.0:
+            y[1] = I.sqrt(square)[()]
+        at = I.full((), 1, I.i32)
+        y[2] = x[at] if x[at] > 0.0 else -x[at]
+        cell = I.buffer((), I.f32, init=square)
+        while cell[()] > 10.0:
+            cell[()] = cell[()] - 10.0
+        y[3] = cell[()]
+        y[4] = I.gather(square, index=(), valid=square[()] > 30.0, fill=7.0)
+    y = np.zeros(5, "f4")
+    interpret(kernel, f32(3, -4), y)
+    assert y.tolist() == [25, 5, 4, 5, 7]
+
+
 def test_unrelated_extents_are_refused():
     def kernel(x: I.In[I.f32, ("N",)], n: I.index, m: I.index, y: I.Out[I.f32, ("N",)]):
         y[0:n] = x[0:m]
