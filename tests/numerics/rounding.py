@@ -150,5 +150,6 @@ def fma(x: Exact, y: Exact, z: Exact) -> Exact:
 def rank(patterns, dt: str) -> np.ndarray:
     """An integer that orders the patterns that are numbers: -0 just below +0 (decision 15)."""
     patterns = np.asarray(patterns).astype(np.int64)
-    sign = 1 << sum(layout(dt)[:1]) + EXPONENT_BITS[dt]
-    return np.where(patterns & sign != 0, ~(patterns & sign - 1), patterns & sign - 1)
+    bits = layout(dt)[0] + EXPONENT_BITS[dt]
+    magnitude = patterns & (1 << bits) - 1
+    return np.where(patterns >> bits & 1, ~magnitude, magnitude)
