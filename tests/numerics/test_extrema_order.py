@@ -195,6 +195,6 @@ def test_ties_of_integers(dt, rng):
             x = rng.choice(numbers, (5, n))
             wants = [x.max(1), x.argmax(1), x.min(1), x.argmin(1)]
             outs = [out((5,), "index" if i % 2 else d) for i in range(4)]
-            for layout in ("contiguous", "reversed"):
-                for g, want in zip(execute(kernel, [x.T.copy() if turn else x, *outs], layout=layout), wants):
+            for where in ("contiguous", "reversed"):
+                for g, want in zip(execute(kernel, [x.T.copy() if turn else x, *outs], layout=where), wants):
                     assert g.tolist() == want.tolist()
