@@ -7,18 +7,15 @@ that has the phase for itself is done together, one inside other loops by the wo
 from __future__ import annotations
 
 from ...errors import UnsupportedError
-from ...task.program import Axis, Contract, For, If, Loop, Phase, Reduce, Scan, Stage, Store, Update
+from ...task.program import Axis, For, If, Loop, Phase, Reduce, Scan, Stage, Store, Update
 from ..llvm.memory import Pointer
 from ..llvm.values import Val
-from ..mapping import contraction
-from ..mapping import reductions as chains
-from ..mapping import scans as prefixes
 from ..mapping.control import assign
 from ..mapping.env import ONE, ZERO
 from ..mapping.expr import hoist, reads, value
 from ..mapping.memory import store
+from ..mapping.phases import consume, either, nest, nothing, perform, structure
 from ..mapping.phases import groups as nests
-from ..mapping.phases import nest, nothing, perform
 from ..mapping.plan import sink_roots, sink_targets, walk_phases
 from ..mapping.updates import at_point, update
 from . import reductions, scans, scratch
@@ -184,34 +181,22 @@ def acts_alone(sink) -> bool:
 
 
 def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
-    o = env.o
-    structured = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
-    reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
-    free = tuple(a for a in loops if a.name not in reduced)
-    inner = [next(a for a in loops if a.name == r) for r in reduced]
+    structured, inner = structure(loops, sinks)
+    free = tuple(a for a in loops if a not in inner)
     roots = [r for s in sinks for r in sink_roots(s)]
     written = frozenset(t for s in sinks for t in sink_targets(s))
     if free and any(is_scalar(env, t) for t in written):
         raise UnsupportedError("internal error: a task's scalar is stored inside the loops of a phase")
 
-    def leaf():
-        match structured:
-            case None:
-                for s in sinks:
-                    perform(env, s)
-            case Reduce():
-                chains.reduce(env, inner[0], False, sinks, perform)
-            case Scan():
-                prefixes.scan(env, inner[0], False, sinks, perform)
-            case Contract():
-                contraction.contract(env, structured, inner, perform)
+    def point_by_point():
+        consume(env, structured, inner, None, sinks)
 
     def full():
         if any(map(acts_alone, sinks)):
             with env.led():
-                nest(env, list(free), None, roots, written, leaf)
+                nest(env, list(free), None, roots, written, point_by_point)
         elif free:
-            spread(env, free, roots, written, leaf)
+            spread(env, free, roots, written, point_by_point)
         elif isinstance(structured, Reduce):
             reductions.reduce(env, inner[0], sinks, perform, put)
         elif isinstance(structured, Scan):
@@ -219,21 +204,13 @@ def _nest(env: Env, loops: tuple[Axis, ...], sinks) -> None:
         else:
             raise UnsupportedError("internal error: a contraction of one element is spread over a group")
 
-    if structured is None or isinstance(structured, Scan) or all(a.extent.const for a in inner):
-        return full()
-    some = o.const(True, "bool")
-    for a in inner:
-        some = o.and_(some, o.gt(env.extent(a.extent), ZERO))
-    with env.fn.if_else(some.text) as branch:
-        with env.scope():
-            full()
-        branch.orelse()
-        with env.scope():
-            if free:
-                spread(env, free, (), written, lambda: nothing(env, sinks, perform))
-            else:
-                nothing(env, sinks, perform, put)
-    return None
+    def empty():
+        if free:
+            spread(env, free, (), written, lambda: nothing(env, sinks, perform))
+        else:
+            nothing(env, sinks, perform, put)
+
+    either(env, structured, inner, full, empty)
 
 
 def spread(env: Env, axes: tuple[Axis, ...], roots, written, leaf) -> None:

@@ -56,47 +56,61 @@ def groups(sinks) -> list[list]:
 
 
 def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
-    o = env.o
-    structured = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
-    reduced = () if structured is None else structured.axes if isinstance(structured, Contract) else (structured.axis,)
+    structured, inner = structure(loops, sinks)
+    reduced = {a.name for a in inner}
     lane = None if env.tile or not env.tiles else lane_loop(loops, sinks, env.private)
     free = [a for a in loops if a.name not in reduced and a.name != lane]
     free += [a for a in loops if a.name == lane and a.name not in reduced]
-    by_name = {a.name: a for a in loops}
-    inner = [by_name[a] for a in reduced]
     roots = [r for s in sinks for r in sink_roots(s)]
     written = frozenset(t for s in sinks for t in sink_targets(s))
 
-    def leaf():
-        match structured:
-            case None:
-                for s in sinks:
-                    perform(env, s)
-            case Reduce():
-                reductions.reduce(env, inner[0], lane == inner[0].name, sinks, perform)
-            case Scan():
-                scans.scan(env, inner[0], lane == inner[0].name, sinks, perform)
-            case Contract():
-                contraction.contract(env, structured, inner, perform)
-
     def full():
-        nest(env, free, lane, roots, written, leaf, sinks if all(isinstance(s, Store) for s in sinks) else ())
+        nest(env, free, lane, roots, written, lambda: consume(env, structured, inner, lane, sinks),
+             sinks if all(isinstance(s, Store) for s in sinks) else ())
 
     def empty():
         nest(env, free, lane, (), written, lambda: nothing(env, sinks, perform))
 
     with env.scope():
-        if structured is None or isinstance(structured, Scan) or all(a.extent.const for a in inner):
-            return full()
-        some = o.const(True, "bool")
-        for a in inner:
-            some = o.and_(some, o.gt(env.extent(a.extent), ZERO))
-        with env.fn.if_else(some.text) as branch:
-            with env.scope():
-                full()
-            branch.orelse()
-            with env.scope():
-                empty()
+        either(env, structured, inner, full, empty)
+
+
+def structure(loops: tuple[Axis, ...], sinks) -> tuple[Reduce | Scan | Contract | None, list[Axis]]:
+    """The sink that gives a nest its form, None for points that stand alone, and the loops that it consumes, in its order."""
+    sink = next((s for s in sinks if not isinstance(s, (Store, Update))), None)
+    consumed = () if sink is None else sink.axes if isinstance(sink, Contract) else (sink.axis,)
+    by_name = {a.name: a for a in loops}
+    return sink, [by_name[a] for a in consumed]
+
+
+def consume(env: Env, structured, inner: list[Axis], lane: str | None, sinks) -> None:
+    """The innermost part of a nest: the loops ``inner`` of the structured sink, or the sinks of one point."""
+    match structured:
+        case None:
+            for s in sinks:
+                perform(env, s)
+        case Reduce():
+            reductions.reduce(env, inner[0], lane == inner[0].name, sinks, perform)
+        case Scan():
+            scans.scan(env, inner[0], lane == inner[0].name, sinks, perform)
+        case Contract():
+            contraction.contract(env, structured, inner, perform)
+
+
+def either(env: Env, structured, inner: list[Axis], full, empty) -> None:
+    """``full()`` where the consumed loops have elements, which a constant extent or a scan need not ask, else ``empty()``."""
+    if structured is None or isinstance(structured, Scan) or all(a.extent.const for a in inner):
+        return full()
+    o = env.o
+    some = o.const(True, "bool")
+    for a in inner:
+        some = o.and_(some, o.gt(env.extent(a.extent), ZERO))
+    with env.fn.if_else(some.text) as branch:
+        with env.scope():
+            full()
+        branch.orelse()
+        with env.scope():
+            empty()
     return None
 
 
