@@ -6,7 +6,7 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
-from tests.support import check, compiled, kir_of, numpy_dtype, out
+from tests.support import NUMPY, check, compiled, kir_of, numpy_dtype, out
 
 RNG = np.random.default_rng(11)
 
@@ -280,6 +280,23 @@ def test_invalid_writes_do_nothing():
         y[at[ok]] = x[ok]
         return y, np.where(ok, x * 2, z)
     check(guarded, [at, ok, RNG.standard_normal(n).astype(np.float32), np.zeros(200, np.float32), np.ones(n, np.float32)], oracle)
+
+
+@pytest.mark.parametrize("dt", NUMPY)
+def test_elements_of_every_dtype_at_scattered_places(dt):
+    d = I.dtype(dt)
+
+    @intent.kernel
+    def spread(at: I.In[I.i64, ("N",)], x: I.In[d, ("N",)], y: I.Out[d, ("N",)], z: I.Out[d, ("N",)], where: I.Out[I.index, ("N",)]):
+        N, = x.shape
+        n = I.domain(0, N)
+        I.scatter_unique(y, index=at[n], value=x[n])
+        z[n] = x[at[n]]
+        I.scatter_unique(where, index=at[n], value=I.indices(n))
+
+    at, x = RNG.permutation(70), RNG.integers(0, 2, 70).astype(numpy_dtype(dt))
+    check(spread, [at, x, out(70, dt), out(70, dt), out(70, "index")], lambda at, x: (x[np.argsort(at)], x[at], np.argsort(at)),
+          layouts=("contiguous", "strided"))
 
 
 # --- programs ------------------------------------------------------------------------------------------------------------

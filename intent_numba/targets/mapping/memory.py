@@ -291,7 +291,7 @@ def _gather(env: Env, st: Storage, coords, mask: Val | None) -> Val:
     places = offsets(env, st, coords)
     if lanes == 1:
         return o.load(dt, o.gep(dt, st.base, places), 1)
-    stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes)
+    stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes, "places")
     o.store(places, at)
     _help(env, "gather", dt, [("ptr", stage), ("ptr", st.base), ("ptr", at), ("i64", _bits64(env, mask))])
     return o.load(dt, stage, lanes)
@@ -299,15 +299,15 @@ def _gather(env: Env, st: Storage, coords, mask: Val | None) -> Val:
 
 def _scatter(env: Env, st: Storage, coords, x: Val, mask: Val | None) -> None:
     o, dt, lanes = env.o, st.resource.dt, env.tile.width
-    stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes)
+    stage, at = _stage(env, dt, lanes), _stage(env, "index", lanes, "places")
     o.store(offsets(env, st, coords), at)
     o.store(x, stage)
     _help(env, "scatter", dt, [("ptr", stage), ("ptr", st.base), ("ptr", at), ("i64", _bits64(env, mask))])
 
 
-def _stage(env: Env, dt: str, lanes: int) -> str:
-    """The function's staging buffer for a dtype: a value stays in it for one access only."""
-    key = ("stage", MEMORY[dt] + ("i" if dt == "index" else ""), lanes)
+def _stage(env: Env, dt: str, lanes: int, role: str = "elements") -> str:
+    """The function's staging buffer for elements of a dtype, or for their places: its contents last for one access only."""
+    key = ("stage", MEMORY[dt], lanes, role)
     if key not in env.fn.cache:
         env.fn.cache[key] = env.fn.alloca(MEMORY[dt], 64, lanes)
     return env.fn.cache[key]
