@@ -14,8 +14,8 @@ from ...task.program import Axis, Contract, For, If, Loop, Phase, Program, Stage
 from ..llvm.values import BYTES, MEMORY, Val
 from ..mapping import control
 from ..mapping.env import ONE, ZERO, Env, index
-from ..mapping.memory import Storage, element, row_major, store, whole_tiles
-from ..mapping.phases import nest, perform, phase
+from ..mapping.memory import Storage, element, row_major, whole_tiles
+from ..mapping.phases import nest, phase
 from ..mapping.plan import PHASE_LANES, sink_targets, varying_resources, walk_nodes, walk_phases, walks
 from . import tiles
 
@@ -63,7 +63,7 @@ def _task_columns(program: Program, stage: Stage, contracts) -> Panel | None:
         return None
     n, m = by_name[columns], by_name[rows[-1]]
     varying = varying_resources(program, stage, m.name) | varying_resources(program, stage, n.name)
-    products = {id(s): _product(ph, s, m, n) for ph, s in contracts}
+    products = {id(s): tiles.product(ph, s, m, n) for ph, s in contracts}
     if any(_reads(p.a, varying) or _reads(p.b, varying) for p in products.values()):
         return None
     return _panel(program, stage, m, n, ROWS_BLOCK, products, varying)
@@ -80,7 +80,7 @@ def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
         across = [a for a in ph.loops if a.name in (s.n_axes if m.name in s.m_axes else s.m_axes)]
         if not across:
             return None
-        products[id(s)] = _product(ph, s, m, across[-1])
+        products[id(s)] = tiles.product(ph, s, m, across[-1])
     if any(_reads(p.b, varying) for p in products.values()):
         return None
     panel = _panel(program, stage, m, None, FEW_ROWS, products, varying)
@@ -92,7 +92,7 @@ def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
 def _panel(program: Program, stage: Stage, m: Axis, n: Axis | None, rows: int, products, varying: frozenset[str]) -> Panel | None:
     private = {r.name for r in stage.resources}
     scratch_varies = all(r.name in varying for r in stage.resources if len(r.shape) > len(r.axes))
-    if not scratch_varies or not _sized(program, products, private) or not _uniform(stage.body, varying):
+    if not scratch_varies or not tiles.sized(program, products.values(), private) or not _uniform(stage.body, varying):
         return None
     changes = private | {t for ph in walk_phases(stage.body) for s in ph.sinks for t in sink_targets(s)}
     early = frozenset((key, side) for key, p in products.items() for side in "ab" if not _reads(getattr(p, side), changes))
@@ -113,25 +113,8 @@ def _opposite(s: Contract, n: str, m: str) -> bool:
     return (n in s.n_axes and m in s.m_axes) or (n in s.m_axes and m in s.n_axes)
 
 
-def _product(ph: Phase, s: Contract, m: Axis, n: Axis) -> tiles.Product:
-    """Multiplication commutes, so either operand may be the left one."""
-    loops = {a.name: a for a in ph.loops}
-    a, b = (s.a, s.b) if m.name in s.m_axes else (s.b, s.a)
-    return tiles.Product(s, a, b, m, n, tuple(loops[k] for k in s.axes))
-
-
 def _reads(root, names) -> bool:
-    return any(n.op in ("load", "gload") and n.attr in names or n.op == "extent" and _cells(n.attr) & names for n in walk_nodes(root))
-
-
-def _cells(e) -> set[str]:
-    return {t for s in e.symbols if s.startswith("%") for t in (s, s[1:])}
-
-
-def _sized(program: Program, products, private: set[str]) -> bool:
-    """Buffers are sized before the first point: an extent that a private cell decides needs a bound."""
-    decided = [a.extent for p in products.values() for a in (p.n, *p.reduced) if _cells(a.extent) & private]
-    return all(e in program.bounds and program.bounds[e].const is not None for e in decided)
+    return any(n.op in ("load", "gload") and n.attr in names or n.op == "extent" and tiles.cells(n.attr) & names for n in walk_nodes(root))
 
 
 def _uniform(body, varying: frozenset[str]) -> bool:
@@ -139,7 +122,7 @@ def _uniform(body, varying: frozenset[str]) -> bool:
     for s in body:
         match s:
             case For():
-                apart = _reads(s.begin, varying) or _reads(s.step, varying) or _cells(s.extent) & varying
+                apart = _reads(s.begin, varying) or _reads(s.step, varying) or tiles.cells(s.extent) & varying
                 if apart or {s.stop, s.var} & varying or not _uniform(s.body, varying):
                     return False
             case Loop():
@@ -149,7 +132,7 @@ def _uniform(body, varying: frozenset[str]) -> bool:
                 if _reads(s.cond, varying) or not _uniform(s.then, varying) or not _uniform(s.orelse, varying):
                     return False
             case Phase():
-                if any(_cells(a.extent) & varying for a in s.loops):
+                if any(tiles.cells(a.extent) & varying for a in s.loops):
                     return False
     return True
 
@@ -370,7 +353,9 @@ def _one_product(env: Env, block: Block, p: tiles.Product) -> None:
         with env.scope():
             tiles.clear(env, p.dt, block.rows, count, c, pitch)
     if kept is None or s.epilogue:
-        _finish(env, block, p, first, count, c, pitch, kept is not None)
+        columns = block.panel.n is not None
+        tiles.finish(env, p, (block.m0, block.rows), (first, count), (c, pitch),
+                     lambda i, j: block.point(i, j if columns else None), kept is not None)
 
 
 def _pack_a(env: Env, block: Block, p: tiles.Product) -> None:
@@ -409,23 +394,6 @@ def _result_place(env: Env, block: Block, p: tiles.Product) -> tuple[str, Val] |
         return None
     with env.bound(p.n.name, ZERO):
         return element(env, st, coords), block.sizes[s.target]
-
-
-def _finish(env: Env, block: Block, p: tiles.Product, first: Val, count: Val, c: str, pitch: Val, stored: bool) -> None:
-    """Store the elements, run the epilogue."""
-    o, s, panel = env.o, p.sink, block.panel
-    with env.fn.loop("0", block.rows.text) as down:
-        i = Val("index", down.index)
-        with env.bound(panel.m.name, o.add(block.m0, i)), env.fn.loop("0", count.text, PHASE_LANES) as across:
-            j = Val("index", across.index)
-            tile = env.make_tile(p.n.name, o.add(first, j), o.add(first, count), PHASE_LANES)
-            with env.tiled(tile), block.point(i, j if panel.n is not None else None):
-                x = o.load(p.dt, o.gep(p.dt, c, o.add(o.mul(i, pitch), j)), PHASE_LANES)
-                if s.keep and not stored:
-                    store(env, s.target, s.coords, x)
-                env.remember(id(env.graph("load", s.coords, s.target, x.dt)), x)
-                for e in s.epilogue:
-                    perform(env, e)
 
 
 def units(env: Env, panel: Panel) -> Val:

@@ -16,7 +16,7 @@ from ..mapping.expr import hoist
 from ..mapping.layout import Layout
 from ..mapping.memory import Storage, row_major
 from ..mapping.plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots
-from . import grouped, pointwise
+from . import grouped, pointwise, products
 from . import panel as panels
 
 SMALL_SCRATCH = 8192
@@ -49,6 +49,8 @@ def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, p
         block, pointers = _allocate(env, [size for _, size in sizes], failed)
         panels.run(env, stage, plan.panel, dict(zip((key for key, _ in sizes), pointers)))
     else:
+        if plan.lanes is None:
+            products.declare(env, program, stage)
         block = _bind_private(env, stage, plan, failed)
         _walk(env, stage, plan)
     if block is not None:
@@ -80,7 +82,9 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
     o, fn = env.o, env.fn
     large = []
     if grouped.can_group(stage) and plan.lanes is not None:
-        large.append((None, (), 0, index(grouped.arena(stage, plan.width))))
+        large.append(("groups", (), 0, index(grouped.arena(stage, plan.width))))
+    if env.products:
+        large.append(("products", (), 0, products.arena(env)))
     for r in stage.resources:
         shape = r.shape[len(r.axes):]
         if growing.grows(stage, r):
@@ -106,10 +110,12 @@ def _bind_private(env: Env, stage: Stage, plan: StagePlan, failed: str) -> str |
         return None
     block, pointers = _allocate(env, [size for *_, size in large], failed)
     for (r, strides, lanes, _), pointer in zip(large, pointers):
-        if r is None:
+        if r == "groups":
             env.arena = pointer
-            continue
-        env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
+        elif r == "products":
+            env.arena_of_products = pointer
+        else:
+            env.storage[r.name] = Storage(r, pointer, strides, len(r.axes), lanes, not lanes)
     return block
 
 

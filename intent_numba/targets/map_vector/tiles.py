@@ -7,17 +7,20 @@ product. The micro-kernel keeps 6 rows by two registers of columns and runs up a
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...kir.ops import KBLOCK
-from ...kir.types import is_float, is_int
-from ...task.program import Axis, Contract, Node, Store
+from ...kir.types import Extent, is_float, is_int
+from ...task.program import Axis, Contract, Node, Phase, Program, Store
 from ..llvm.ops import Ops
 from ..llvm.text import Module
 from ..llvm.values import BYTES, SMALL, Val
 from ..mapping import turning
 from ..mapping.env import ONE, ZERO, Env, index
 from ..mapping.expr import hoist, value
+from ..mapping.memory import store
+from ..mapping.phases import perform
 from ..mapping.plan import PHASE_LANES, walk_nodes, walks
 
 ROWS = 6
@@ -58,6 +61,24 @@ class Product:
     def b_by_columns(self) -> bool:
         """Whether the elements of ``b`` are presumed consecutive along k, not along n."""
         return _steps(self.b)[self.reduced[-1].name] > _steps(self.b)[self.n.name]
+
+
+def product(ph: Phase, s: Contract, m: Axis, n: Axis) -> Product:
+    """The contraction over rows m and columns n. Multiplication commutes, so either operand may be the left one."""
+    loops = {a.name: a for a in ph.loops}
+    a, b = (s.a, s.b) if m.name in s.m_axes else (s.b, s.a)
+    return Product(s, a, b, m, n, tuple(loops[k] for k in s.axes))
+
+
+def sized(program: Program, products, private: set[str]) -> bool:
+    """Buffers are sized before the first point: an extent that a private cell decides needs a bound."""
+    decided = [a.extent for p in products for a in (p.n, *p.reduced) if cells(a.extent) & private]
+    return all(e in program.bounds and program.bounds[e].const is not None for e in decided)
+
+
+def cells(e: Extent) -> set[str]:
+    """Names of the cells in an extent."""
+    return {t for s in e.symbols if s.startswith("%") for t in (s, s[1:])}
 
 
 def _steps(root: Node) -> Counter:
@@ -231,6 +252,30 @@ def multiply(env: Env, p: Product, rows: Val, a_step: tuple[Val, Val], count: Va
                                              ("i64", chain_pitch.text), ("i64", length.text), ("i1", again)])
         with fn.if_(several.text), env.scope():
             _add_chains(env, dt, rows, count, c, pitch, chains, chain_pitch, o.eq(k0, ZERO))
+
+
+@contextmanager
+def _no_place(i: Val, j: Val):
+    yield
+
+
+def finish(env: Env, p: Product, down: tuple[Val, Val], across: tuple[Val, Val], c: tuple[str, Val], point=_no_place,
+           stored: bool = False) -> None:
+    """Store the elements of a block of results, run the epilogue. ``down``, ``across``: (first, count) of rows and columns; ``c``:
+    (address, pitch) of the block; ``point(i, j)``: the private storage of the tile that begins there; ``stored``: they are already."""
+    o, s = env.o, p.sink
+    with env.fn.loop("0", down[1].text) as rows:
+        i = Val("index", rows.index)
+        with env.bound(p.m.name, o.add(down[0], i)), env.fn.loop("0", across[1].text, PHASE_LANES) as columns:
+            j = Val("index", columns.index)
+            tile = env.make_tile(p.n.name, o.add(across[0], j), o.add(across[0], across[1]), PHASE_LANES)
+            with env.tiled(tile), point(i, j):
+                x = o.load(p.dt, o.gep(p.dt, c[0], o.add(o.mul(i, c[1]), j)), PHASE_LANES)
+                if s.keep and not stored:
+                    store(env, s.target, s.coords, x)
+                env.remember(id(env.graph("load", s.coords, s.target, x.dt)), x)
+                for e in s.epilogue:
+                    perform(env, e)
 
 
 def clear(env: Env, dt: str, rows: Val, count: Val, c: str, pitch: Val) -> None:

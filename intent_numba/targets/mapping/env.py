@@ -55,6 +55,8 @@ class Env:
         self.turned: dict[int, str] = {}                     # id of a Store -> where it goes instead (see turning.py)
         self.runner = None                                   # runs the statements inside loops and branches (see map_vector/panel.py)
         self.arena = ""                                      # memory of grouped accumulators (see grouped.py)
+        self.products: dict = {}                             # id of a Contract -> how it runs in blocks (see map_vector/products.py)
+        self.arena_of_products = ""                          # memory of these
         self.streamed = False                                # stores went around the caches
         self.host = False
         self._scopes: list[dict] = [{}]

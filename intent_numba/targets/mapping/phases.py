@@ -63,8 +63,11 @@ def _group(env: Env, loops: tuple[Axis, ...], sinks) -> None:
     free += [a for a in loops if a.name == lane and a.name not in reduced]
     roots = [r for s in sinks for r in sink_roots(s)]
     written = frozenset(t for s in sinks for t in sink_targets(s))
+    blocked = env.products.get(id(structured)) if env.tile is None else None
 
     def full():
+        if blocked is not None:
+            return blocked.run(env, loops)
         nest(env, free, lane, roots, written, lambda: consume(env, structured, inner, lane, sinks),
              sinks if all(isinstance(s, Store) for s in sinks) else ())
 
