@@ -46,7 +46,10 @@ def same_dtype(e: Emitter, kind: str, args, what: str = "", **attrs):
         return Product(operands[0], operands[1], result, e.b.loc)
     if not tensor and dt in DOMAINS["i"] and kind not in COMPARISONS:
         # One value for one integer expression, so that extents made by it are known to be equal.
-        return e.shared((kind, *operands), lambda: e.one(kind, operands, result))
+        v = e.shared((kind, *operands), lambda: e.one(kind, operands, result))
+        if dt == "index" and kind == "floordiv" and isinstance(args[0], Idx):
+            e.note_quotient(v, args[0].extent, e.extent(args[1]))
+        return v
     return e.one(kind, operands, result, **attrs)
 
 

@@ -225,8 +225,13 @@ class Emitter:
             e = e.substitute(self.clamped)
         return e
 
+    def note_quotient(self, v: Value, source: Extent, rest: Extent) -> None:
+        """Where ``v`` serves as an extent of a reshape, that the division is even is the author's word."""
+        if rest.const is None or rest.const > 0:
+            self.quotients[f"%{v.name}"] = source, rest
+
     def same_count(self, a: Extent, b: Extent) -> bool:
-        """Provably equal, where extents that ``reshape`` inferred divide evenly."""
+        """Provably equal, where extents that ``reshape`` inferred, and quotients that it was given, divide evenly."""
         return self._vanishes(self._resolve(a) - self._resolve(b))
 
     def _vanishes(self, d: Extent) -> bool:

@@ -86,11 +86,16 @@ class BlockFacts:
     sinks: dict[Value, set[int]]
 
 
-def analyse(items: list[Op], yields: tuple[Value, ...], conflicts, symbols) -> BlockFacts:
-    """``conflicts(a, b)`` tells whether two memory names may be the same memory."""
+def analyse(block: list[tuple[Op, tuple[str, ...]]], yields: tuple[Value, ...], conflicts, symbols) -> BlockFacts:
+    """``block``: operations with the parallel axes around them. ``conflicts(a, b)`` tells whether two memory names may be the same
+    memory."""
+    items = [op for op, _ in block]
+    define = {r: op for op in items for r in op.results}
+    depth = {r: len(par) for op, par in block for r in op.results}
     sinks: dict[Value, set[int]] = {}
     users: dict[Value, list[Op]] = {}
     repeated: set[Value] = set()
+    crossing: set[Value] = set()
     for v in yields:
         sinks.setdefault(v, set()).add(END)
     for pos in range(len(items) - 1, -1, -1):
@@ -103,7 +108,10 @@ def analyse(items: list[Op], yields: tuple[Value, ...], conflicts, symbols) -> B
             users.setdefault(a, []).append(op)
         if op.kind in ("for", "loop", "parallel"):
             repeated.update(inner)
-        elif virtual and any(r in repeated for r in op.results):
+            crossing.update(inner)
+        elif op.kind != "gather":                            # which may take another part at every point
+            crossing.update(a for a in op.args if depth.get(a, len(block[pos][1])) < len(block[pos][1]))
+        if virtual and any(r in repeated for r in op.results):
             repeated.update(op.args)
     writes = [(pos, names) for pos, op in enumerate(items) if (names := memory_written(op))]
     keep: dict[Value, str] = {}
@@ -113,7 +121,10 @@ def analyse(items: list[Op], yields: tuple[Value, ...], conflicts, symbols) -> B
             for w, names in writes:
                 if pos < w and (w < last or w == last and items[w].kind in CONTROL) and any(conflicts(op.args[0].name, n) for n in names):
                     keep[op.result] = "snapshot"
-        elif op.kind == "gather" or op.kind in ELEMENTWISE:
+        elif op.kind in PURE and op.result in crossing and op.result not in keep and isinstance(op.result.type, Tensor):
+            if _dear(op, define, keep):
+                keep[op.result] = "recomputing at every point costs more"
+        if op.kind == "gather" or op.kind in ELEMENTWISE:
             if COST.get(op.kind, 1) < DEAR or not isinstance(op.result.type, Tensor):
                 continue
             v = _downstream(op.result, users)
@@ -129,6 +140,21 @@ def _downstream(v: Value, users) -> Value:
         if len(us) != 1 or us[0].kind not in ELEMENTWISE or us[0].result.type.shape != v.type.shape:
             return v
         v = us[0].result
+
+
+def _dear(op: Op, define: dict[Value, Op], keep) -> bool:
+    """Do the operations that lead to a value cost much together?"""
+    total, todo, seen = 0, [op], set()
+    while todo:
+        o = todo.pop()
+        if id(o) in seen or o.kind not in PURE:
+            continue
+        seen.add(id(o))
+        total += COST.get(o.kind, 1) if o.kind in ELEMENTWISE or o.kind == "gather" else 0
+        if total >= DEAR:
+            return True
+        todo += [define[a] for a in o.args if a in define and a not in keep]
+    return False
 
 
 def _widened(v: Value, users) -> bool:

@@ -84,7 +84,7 @@ class Lowering(Sinks, Control):
     def block(self, region: Region, ctx: Context):
         items: list[tuple[Op, tuple[str, ...]]] = []
         self.flatten(region.ops, (), items)
-        facts = analyse([op for op, _ in items], region.yields, self.conflicts, self.symbols)
+        facts = analyse(items, region.yields, self.conflicts, self.symbols)
         for v, where in facts.sinks.items():
             self.sinks.setdefault(v, where)          # values of outer blocks keep what the outer block says
         for pos, (op, par) in enumerate(items):

@@ -22,6 +22,18 @@ def test_an_inferred_extent_keeps_the_count_it_came_from():
     assert np.array_equal(y, (groups - groups.max(2, keepdims=True)).reshape(x.shape))
 
 
+def test_a_quotient_times_its_divisor_is_a_count():
+    def grouped(x: I.In[I.f32, ("M", "K")], y: I.Out[I.f32, ("M", 4)], G: I.Constexpr[int] = 4):
+        M, K = x.shape
+        pairs = I.reshape(x[:, :], (M, K // 2, 2))
+        y[:, :] = I.reduce.sum(I.reshape(pairs, (M, K // G, G)), axis=1)
+    x, y = np.arange(24, dtype="f4").reshape(2, 12), np.zeros((2, 4), "f4")
+    interpret(grouped, x, y)
+    assert np.array_equal(y, x.reshape(2, 3, 4).sum(1))
+    with pytest.raises(InvalidInput, match="reshape of 20 elements"):
+        interpret(grouped, np.zeros((2, 10), "f4"), y)
+
+
 @pytest.mark.parametrize("shape", ["(A, B)", "(3, 3)", "(A, -1, B)"])
 def test_counts_that_nothing_relates_are_refused(shape):
     scope = {"I": I}
