@@ -104,18 +104,27 @@ def build_reduce(fb, result, value, axis, identity, combine):
         if e.policy.raises:
             build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.reduce")
         return reduce_axes(e, leaves[0], axes, kind)
+    members = [tensor_or_scalar(v.type.dt, [x for i, x in enumerate(v.type.shape) if i not in axes]) for v in leaves]
+    neutral = _identities(fb, identity, result, members, "I.reduce: identity")
     for i, at in enumerate(axes):
-        last = i == len(axes) - 1
+        over = tuple(reversed(axes[i + 1:]))    # the combine knows nothing of the axes that are still to be reduced
         types = [tensor_or_scalar(v.type.dt, without(v.type.shape, at)) for v in leaves]
-        parts = _identities(fb, identity, result, types, "I.reduce: identity")
-        schema = result if last else _lifted(result, types)
-        region = combine_region(fb, combine, schema, types, "I.reduce")
-        leaves = list(e.emit("reduce", (*leaves, *parts), types, (region,), axis=at, kind="generic"))
+        parts = [_repeated(e, v, over, t) for v, t in zip(neutral, types)]
+        region = combine_region(fb, combine, result, members, "I.reduce")
+        attrs = {"over": over} if over else {}
+        leaves = list(e.emit("reduce", (*leaves, *parts), types, (region,), axis=at, kind="generic", **attrs))
     return unflatten(e, result, iter(leaves))
 
 
-def _lifted(schema, types):
-    """The schema while further axes remain: the same product over tensors."""
+def _repeated(e: Emitter, v: Value, axes, t) -> Value:
+    """``v`` with further axes, as a value of type ``t``."""
+    for axis in axes if isinstance(v.type, Tensor) else ():
+        v = expand(e, v, axis)
+    return place(e, v, None, t.shape, isinstance(t, Tensor))
+
+
+def _without_axis(schema, types):
+    """The schema of a scan's members: that of its source without the axis."""
     from ..typing.operations_structured import rebuild
     from ..typing.types import shaped
     return rebuild(schema, iter([shaped(t.dt, len(t.shape)) for t in types]))
@@ -143,7 +152,7 @@ def build_scan(fb, result, value, axis, identity, combine, inclusive, reverse):
             build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.scan")
         return e.one("scan", leaves, leaves[0].type, kind=kind, **attrs)
     types = [tensor_or_scalar(v.type.dt, without(v.type.shape, at)) for v in leaves]
-    schema = _lifted(result, types)
+    schema = _without_axis(result, types)
     parts = _identities(fb, identity, schema, types, "I.scan: identity")
     region = combine_region(fb, combine, schema, types, "I.scan")
     out = e.emit("scan", (*leaves, *parts), [v.type for v in leaves], (region,), kind="generic", **attrs)

@@ -99,7 +99,7 @@ OVERFLOW_MESSAGE = "an integer result does not fit its dtype"
 
 # Structured. kind: sum prod max min any all and or xor, or generic with a combine region of 2k parameters and k yields.
 STRUCTURED: dict[str, OpInfo] = {
-    "reduce": OpInfo(None, doc="args k sources (then k identities for generic); attrs axis, kind. Section 12 R for float sum/prod and generic; else order-free. The identities of a generic reduce have the result types. The combine region works on values of the result types"),
+    "reduce": OpInfo(None, doc="args k sources (then k identities for generic); attrs axis, kind. Section 12 R for float sum/prod and generic; else order-free. The identities of a generic reduce have the result types, and the combine region works on values of these types; with attr over, axes of the results, it works on their components without those axes, for each coordinate of them"),
     "arg_reduce": OpInfo(None, doc="attrs axis, kind max|min; results value and index. First NaN wins, else lowest index; empty gives (identity, 2^63-1)"),
     "scan": OpInfo(None, doc="like reduce, attrs axis, kind sum|prod|max|min|generic.., inclusive, reverse; identities are arguments for generic only. Section 12 S"),
     "contract": OpInfo(None, doc="args a, b of the accumulator dtype; attrs reduce, batch (axis pairs), form chain|tree. chain is section 12 C, tree is R with the FMA leaf; several reduced axes run row-major over the pairs as listed"),

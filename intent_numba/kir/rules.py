@@ -386,12 +386,25 @@ def _sources(op: Op) -> tuple[list, int]:
         return deleted, k
     for i, (a, (dt, shape)) in enumerate(zip(op.args[k:], deleted)):
         _holds(a, dt, shape, f"identity {i}")
+    over = _over(op, deleted)
     types = [a.type for a in op.args[k:]]
+    if over:
+        types = [tensor_or_scalar(t.dt, [e for i, e in enumerate(t.shape) if i not in over]) for t in types]
     _need(len(op.regions) == 1, f"{len(op.regions)} regions, expected the combine")
     _signature(op.regions[0], types + types, types, "the combine")
     for inner in walk(op.regions[0]):
         _need(inner.kind not in EFFECTS, f"the combine contains a {inner.kind}; it must be pure")
     return deleted, k
+
+
+def _over(op: Op, deleted) -> tuple[int, ...]:
+    """The axes of the results that the combine knows nothing of; all results agree on their extents."""
+    over = op.attrs.get("over", ())
+    for axis in over:
+        _need(type(axis) is int and all(0 <= axis < len(shape) for _, shape in deleted), f"over={over} does not fit the results")
+        _need(len({shape[axis] for _, shape in deleted}) == 1, f"axis {axis} of over={over} has different extents")
+    _need(list(over) == sorted(set(over)), f"over={over} is not ascending")
+    return tuple(over)
 
 
 def _signature(region: Region, params, yields, what: str) -> None:
@@ -406,7 +419,7 @@ def _join_types(types) -> str:
 
 
 def _reduce(op: Op) -> None:
-    _attrs(op, ("axis", "kind"))
+    _attrs(op, ("axis", "kind"), ("over",) if op.attrs.get("kind") == "generic" else ())
     deleted, k = _sources(op)
     for i, (v, (dt, shape)) in enumerate(zip(op.results, deleted)):
         _holds(v, dt, shape, f"result {i}")

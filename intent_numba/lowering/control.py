@@ -67,24 +67,13 @@ class Control:
 
     def control(self, op: Op, pos, ctx: Context):
         if selectable(op, self.symbols):
-            return self.select(op)
+            return self.pull.select(op)
         self.flush(ctx)
         if op.kind == "parallel" or ctx.top and independent(op, self.alias):
             return self.parallel(op, pos, ctx)
         if ctx.top and scalar_only(op):
             return self.alone(op, pos, ctx)
         {"for": self.for_, "loop": self.loop, "if": self.if_}[op.kind](op, pos, ctx)
-
-    def select(self, op: Op):
-        cond = self.pull.scalar(op.args[0])
-        for r in op.regions:
-            for o in r.ops:
-                for v in o.results:
-                    self.pull.define[v] = o
-                if o.kind == "if":
-                    self.select(o)
-        for v, a, b in zip(op.results, op.regions[0].yields, op.regions[1].yields):
-            self.pull.bind[v] = self.g("select", (cond, self.pull.scalar(a), self.pull.scalar(b)), None, v.type.dt)
 
     def alone(self, op: Op, pos, ctx: Context):
         """A control statement over scalars only runs as a stage of one task; its results come back through workspace."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import UnsupportedError, diagnostic
-from ..kir import Extent, Op, Scalar, Value
+from ..kir import Extent, Op, Region, Scalar, Value
 from ..kir.ops import ELEMENTWISE
 from ..task import Combine, Graph, Node
 
@@ -135,7 +134,7 @@ class Puller:
                 return self.member(a[0], co[0])
             case "read" | "gather":
                 return self._access(op, co, guard)
-        raise UnsupportedError(diagnostic(op.loc, f"{k} cannot be used here on this target"))
+        raise AssertionError(f"{k} is no index function")
 
     def load(self, resource: str, coords, dt: str, guard: Node | None = None) -> Node:
         if guard is None:
@@ -222,28 +221,32 @@ class Puller:
             out += reversed(part)
         return tuple(out)
 
-    # -- combine functions
-    def combine(self, op: Op) -> Combine:
-        """The combine region of a generic reduce or scan as a function of single elements."""
-        (region,) = op.regions
-        k = len(region.params) // 2
-        shapes = {v.type.shape for v in region.params}
-        if len(shapes) > 1:
-            raise UnsupportedError(diagnostic(op.loc, "a combine whose components have different shapes is not compiled",
-                                              "reduce the components separately, or use an ordered loop"))
-        (shape,) = shapes
+    # -- functions of elements
+    def select(self, op: Op) -> None:
+        """A branch over scalars as selections between the values of both sides."""
+        cond = self.scalar(op.args[0])
+        for region in op.regions:
+            self.defined(region)
+        for v, a, b in zip(op.results, op.regions[0].yields, op.regions[1].yields):
+            self.bind[v] = self.g("select", (cond, self.scalar(a), self.scalar(b)), None, v.type.dt)
+
+    def defined(self, region: Region) -> None:
+        """Make what a region of pure operations defines known."""
         for o in region.ops:
-            ok = o.kind in ELEMENTWISE or o.kind in ("const", "extent", "broadcast")
-            if not ok or any(v.type.shape not in (shape, ()) for v in o.results):
-                raise UnsupportedError(diagnostic(o.loc or op.loc, f"a combine with {o.kind} across the axes of a tensor is not compiled",
-                                                  "combine element by element, or use an ordered loop"))
             for r in o.results:
                 self.define[r] = o
+            if o.kind == "if":
+                self.select(o)
+
+    def combine(self, op: Op) -> Combine:
+        """The combine region of a generic operation, an element function, as a function of single elements."""
+        (region,) = op.regions
+        k = len(region.params) // 2
         holes = [self.g("hole", (), i, v.type.dt) for i, v in enumerate(region.params)]
         self.bind.update(zip(region.params, holes))
         saved, self.trace = self.trace, None
-        co = tuple(self.const(0) for _ in shape)
-        results = tuple(self.pull(y, co if y.type.shape else ()) for y in region.yields)
+        self.defined(region)
+        results = tuple(self.pull(y, tuple(self.const(0) for _ in y.type.shape)) for y in region.yields)
         self.trace = saved
         return Combine(tuple(holes[:k]), tuple(holes[k:]), results)
 

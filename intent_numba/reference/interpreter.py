@@ -294,7 +294,7 @@ def _reduce(frame, op, args):
     if kind != "generic":
         return (structured.reduce(args[0], axis, kind, op.args[0].type.dt),)
     k = len(args) // 2
-    return structured.reduce_generic(args[:k], axis, args[k:], frame.combine(op.regions[0]))
+    return structured.reduce_generic(args[:k], axis, args[k:], frame.combine(op.regions[0]), op.attrs.get("over", ()))
 
 
 def _arg_reduce(frame, op, args):

@@ -51,10 +51,15 @@ def reduce(x: np.ndarray, axis: int, kind: str, dt: str) -> np.ndarray:
     return _UFUNCS[kind].reduce(x, axis=0, dtype=x.dtype)
 
 
-def reduce_generic(xs, axis: int, identities, combine: order.Combine) -> list[np.ndarray]:
-    """A reduction by a combine region; ``identities`` are the results of an empty axis only."""
+def reduce_generic(xs, axis: int, identities, combine: order.Combine, over=()) -> list[np.ndarray]:
+    """A reduction by a combine region; ``identities`` are the results of an empty axis only. ``over`` names axes of the results that
+    the combine does not see: they lead."""
     xs = [np.moveaxis(x, axis, 0) for x in xs]
-    return order.tree(xs, combine, None) if len(xs[0]) else list(identities)
+    if not len(xs[0]):
+        return list(identities)
+    lead = range(len(over))
+    xs = [np.moveaxis(x, [a + 1 for a in over], [a + 1 for a in lead]) for x in xs]
+    return [np.moveaxis(x, list(lead), over) for x in order.tree(xs, combine, None)]
 
 
 def arg_reduce(x: np.ndarray, axis: int, kind: str, dt: str) -> tuple[np.ndarray, np.ndarray]:

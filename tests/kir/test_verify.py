@@ -53,6 +53,8 @@ GOOD = [
     "  %0 = reduce %a {axis=1, kind=\"sum\"} : tensor<f32, [M]>",
     "  %0 = reduce %row {axis=0, kind=\"max\"} : f32",
     "  %0 = reduce %row, %s {axis=0, kind=\"generic\"} : f32 {\n  ^(%p: f32, %q: f32):\n    %r = mul %p, %q : f32\n    yield %r\n  }",
+    "  %z = broadcast %s : tensor<f32, [M]>\n  %0 = reduce %a, %z {axis=1, kind=\"generic\", over=(0,)} : tensor<f32, [M]> {\n"
+    "  ^(%p: f32, %q: f32):\n    %r = mul %p, %q : f32\n    yield %r\n  }",
     "  %0, %1 = arg_reduce %a {axis=0, kind=\"max\"} : tensor<f32, [N]>, tensor<index, [N]>",
     "  %0 = scan %a {axis=0, inclusive=True, kind=\"sum\", reverse=False} : tensor<f32, [M, N]>",
     "  %0 = contract %a, %a {batch=(), form=\"chain\", reduce=((1, 1),)} : tensor<f32, [M, M]>",
@@ -117,6 +119,8 @@ BAD = [
     ("  %0 = reduce %a {axis=0, kind=\"median\"} : tensor<f32, [N]>", "kind=\"median\" is unknown"),
     ("  %0 = reduce %a {axis=0, kind=\"any\"} : tensor<f32, [N]>", "source 0 of dtype f32, expected bool"),
     ("  %0 = reduce %a {axis=0, kind=\"sum\"} : tensor<f32, [M]>", "result 0 %0 is a tensor<f32, [M]>, expected tensor<f32, [N]>"),
+    ("  %0 = reduce %row, %s {axis=0, kind=\"generic\", over=(0,)} : f32 {\n  ^(%p: f32, %q: f32):\n    yield %p\n  }",
+     "%0 = reduce: over=(0,) does not fit the results"),
     ("  %0 = reduce %row, %i {axis=0, kind=\"generic\"} : f32 {\n  ^(%p: f32, %q: f32):\n    yield %p\n  }",
      "identity 0 %i is a index, expected f32"),
     ("  %0 = reduce %row, %s {axis=0, kind=\"generic\"} : f32 {\n  ^(%p: f32):\n    yield %p\n  }",
