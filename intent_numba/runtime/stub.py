@@ -24,7 +24,7 @@ from .native import TUPLE_ITEMS, TUPLE_SIZE
 
 _DATA, _NDIM, _SHAPE, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64     # PyArrayObject_fields
 _C_OR_F, _ALIGNED, _WRITEABLE = 0x3, 0x100, 0x400                           # ndarray flags
-_TYPE, _NUMBER = 8, 16                                                      # PyObject.ob_type; value of a float object
+_TYPE, _NUMBER = 8, 16                                                      # PyObject.ob_type; value of a float or NumPy scalar
 _RELEASE_ABOVE = 16384
 """Elements beyond which the interpreter lock is released: below, handing it over would cost more than the work."""
 
@@ -88,12 +88,25 @@ class _Writer(Checks):
     def recognise(self) -> None:
         """As many positional arguments, these keywords and no others, and the very Constexpr objects."""
         keywords = self.form.keywords
-        self.guard(self.let(f"icmp {'ne' if keywords else 'eq'} ptr %kwargs, null"), "miss")
-        self.guard(self.let(f"icmp eq i64 {self.load('%args', TUPLE_SIZE)}, {self.form.positional}"), "miss")
         if keywords:
-            self.guard(self.let(f"icmp eq i64 {self.call('i64', 'PyDict_Size', 'ptr %kwargs')}, {len(keywords)}"), "miss")
+            self.guard(self.let("icmp ne ptr %kwargs, null"), "miss")
+            self.guard(self.keyword_count_is(len(keywords)), "miss")
+        else:
+            self.no_keywords()
+        self.guard(self.let(f"icmp eq i64 {self.load('%args', TUPLE_SIZE)}, {self.form.positional}"), "miss")
         for source, obj in self.form.fixed:
             self.guard(self.let(f"icmp eq ptr {self.item(source)}, {self.object(obj)}"), "miss")
+
+    def no_keywords(self) -> None:
+        """No dictionary, or an empty one, as ``call(*args, **{})`` passes."""
+        given, none = self.label(), self.label()
+        self.line(f"br i1 {self.let('icmp eq ptr %kwargs, null')}, label %{none}, label %{given}")
+        self.block(given)
+        self.line(f"br i1 {self.keyword_count_is(0)}, label %{none}, label %miss")
+        self.block(none)
+
+    def keyword_count_is(self, count: int) -> str:
+        return self.let(f"icmp eq i64 {self.call('i64', 'PyDict_Size', 'ptr %kwargs')}, {count}")
 
     def item(self, source: int | str) -> str:
         """The argument at a position or under a keyword, a borrowed reference."""
@@ -139,25 +152,38 @@ class _Writer(Checks):
         return self.let(f"icmp eq ptr {item}, {self.object(obj)}")
 
     def integer(self, p: Parameter, item: str) -> str:
-        python, other, numpy, done = self.label(), self.label(), self.label(), self.label()
+        python, other, done = self.label(), self.label(), self.label()
         self.line(f"br i1 {self.type_is(item, int)}, label %{python}, label %{other}")
         self.block(python)
         number = self.call("i64", "PyLong_AsLongLongAndOverflow", f"ptr {item}", "ptr %overflow")
         fits = self.let(f"icmp eq i32 {self.load('%overflow', 0, 'i32')}, 0")
         self.line(f"br i1 {fits}, label %{done}, label %miss")
+        arms = [(number, python)]
         self.block(other)
-        self.line(f"br i1 {self.type_is(item, np.int64)}, label %{numpy}, label %miss")
-        self.block(numpy)
-        exact = self.load(item, _NUMBER)
-        self.line(f"br label %{done}")
+        for cls in dict.fromkeys((numpy_dtype(p.dt).type, np.int64)):
+            own, further = self.label(), self.label()
+            self.line(f"br i1 {self.type_is(item, cls)}, label %{own}, label %{further}")
+            self.block(own)
+            arms.append((self.numpy_integer(item, cls), own))
+            self.line(f"br label %{done}")
+            self.block(further)
+        self.line("br label %miss")
         self.block(done)
-        value = self.let(f"phi i64 [ {number}, %{python} ], [ {exact}, %{numpy} ]")
+        value = self.let("phi i64 " + ", ".join(f"[ {number}, %{label} ]" for number, label in arms))
         lo, hi = int_range(p.dt)
         if BITS[p.dt] < 64:
             self.guard(self.let(f"icmp sle i64 {value}, {hi}"), "miss")
         if lo > -(1 << 63):
             self.guard(self.let(f"icmp sge i64 {value}, {lo}"), "miss")
         return value
+
+    def numpy_integer(self, item: str, cls: type) -> str:
+        """The number of a NumPy scalar; one of u64 above the signed range comes out negative and is left to Python."""
+        bits = 8 * np.dtype(cls).itemsize
+        number = self.load(item, _NUMBER, f"i{bits}")
+        if bits == 64:
+            return number
+        return self.let(f"{'sext' if np.issubdtype(cls, np.signedinteger) else 'zext'} i{bits} {number} to i64")
 
     def floating(self, p: Parameter, item: str) -> str:
         is_double = self.let(f"or i1 {self.type_is(item, float)}, {self.type_is(item, np.float64)}")

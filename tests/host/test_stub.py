@@ -16,6 +16,8 @@ from intent_numba.runtime.binding import Facts, bind
 from intent_numba.runtime.entries import Form
 from intent_numba.runtime.interface import arrange
 
+from tests.support import numpy_dtype
+
 from . import kernels
 
 
@@ -110,6 +112,8 @@ def test_everything_else_is_left_to_python(scale):
     missed = len(scale.missed)
     scale.entry(x, 1.0, y=y)
     assert len(scale.missed) == missed + 1
+    scale.entry(*(x, 1.0, y), **{})
+    assert len(scale.missed) == missed + 1
 
 
 def test_exceptions_of_the_fallback_come_through():
@@ -152,11 +156,24 @@ def test_scalars_of_every_kind():
     assert recorder(True, -128, 2**63 - 1, -2**63, 0.1, out) == "taken"
     assert recorder(False, 127, 0, 2**63 - 1, np.float64("nan"), out) == "taken"
     assert recorder(np.True_, np.int64(-128), np.int64(5), np.int64(-2**63), -0.0, out) == "taken"
-    for position, bad in [(0, 1), (1, np.int64(128)), (2, np.int64(-1)), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
+    assert recorder(True, np.int8(-128), np.uint64(2**63 - 1), np.int64(7), 0.0, out) == "taken"
+    for position, bad in [(0, 1), (1, np.int64(128)), (2, np.int64(-1)), (1, np.uint8(1)), (2, np.uint64(2**63)),
+                          (2, np.uint32(1)), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
                           (3, 2**63), (3, 1.0), (4, 1)]:
         args = [True, 1, 1, 1, 1.0, out]
         args[position] = bad
         assert recorder(*args) == "missed"
+
+
+@pytest.mark.parametrize("dt", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "index"])
+def test_numpy_integers_of_the_parameters_own_dtype(dt):
+    @intent.kernel
+    def number(n: kernels.I.dtype(dt), out: kernels.I.Out[kernels.I.f32, (1,)]):
+        pass
+    recorder, own = Recorder(number), numpy_dtype(dt).type
+    lo, hi = np.iinfo(own).min, min(np.iinfo(own).max, 2**63 - 1)
+    for n in (lo, lo + 1, 0, 1, hi // 3, hi):
+        assert recorder(own(n), np.zeros(1, "f4")) == "taken"
 
 
 def test_constraints():
