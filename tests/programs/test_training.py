@@ -73,7 +73,8 @@ def test_clip_by_global_norm(n, rng):
 
 @intent.kernel
 def batch_norm(x: I.In[I.f32, ("B", "C", "H", "W")], gain: I.In[I.f32, ("C",)], shift: I.In[I.f32, ("C",)],
-               running_mean: I.InOut[I.f32, ("C",)], running_var: I.InOut[I.f32, ("C",)], momentum: I.f32, eps: I.f32, y: I.Out[I.f32, ("B", "C", "H", "W")],
+               running_mean: I.InOut[I.f32, ("C",)], running_var: I.InOut[I.f32, ("C",)], momentum: I.f32, eps: I.f32,
+               y: I.Out[I.f32, ("B", "C", "H", "W")],
                save_mean: I.Out[I.f32, ("C",)], save_inverse: I.Out[I.f32, ("C",)], TRAINING: I.Constexpr[bool]):
     B, C, H, W = x.shape
     v = x[:, :, :, :]
