@@ -15,7 +15,7 @@ import intent_numba as intent
 import intent_numba.language as I
 from intent_numba.runtime import fingerprint
 from tests.language.test_quantized import one_dot, quantize
-from tests.language.test_region import flash_attention, folded_sum, linear_attention, mean_variance
+from tests.language.test_region import flash_attention, folded_sum, gated_delta, linear_attention, mean_variance, state_space
 from tests.language.test_scaled import mixed_gemm
 from tests.language.test_sparse import gemm_2_4, places
 from tests.programs.test_products import attention, contract_case, gemm, vectors
@@ -30,7 +30,8 @@ KNOBS = {  # module.name: extremes
     "targets.map_vector.grouped.BUNDLE": (1, 8), "targets.map_vector.tiles.DEPTH": (64, 1024),
     "targets.map_vector.stage.SMALL_SCRATCH": (0, 1 << 20), "targets.mapping.plan.SHORT": (0, 1000),
     "targets.mapping.memory.STREAM_BYTES": (0, 1 << 40), "targets.mapping.control.LIGHT": (0, 1000),
-    "targets.mapping.turning.STEPS": (8, 64),
+    "targets.mapping.turning.STEPS": (8, 64), "targets.map_vector.products.ROWS_BLOCK": (6, 96),
+    "targets.map_vector.products.FEW": (0, 1 << 20),
     "lowering.analysis.DEAR": (1, 1000), "lowering.analysis.SELECT_COST": (0, 1000), "targets.llvm.ops.INLINE_LIMIT": (0, 10_000),
     "targets.llvm.ops.CALL_BYTES": (32, 256)}
 SETTINGS = {"small": {k: v[0] for k, v in KNOBS.items()}, "large": {k: v[1] for k, v in KNOBS.items()}, "as it is": {}}
@@ -117,6 +118,10 @@ CASES = {
                                                       rng.random(150) < 0.9, np.float32(0.25), out((2, 70, 16), "f32")], {"CAUSAL": False}),
     "linear attention": lambda rng: (linear_attention, [normal(rng, (2, 150, 16), scale=0.1) for _ in range(3)] + [
         normal(rng, (2, 16, 16)), out((2, 150, 16), "f32"), out((2, 16, 16), "f32")], {}),
+    "state space": lambda rng: (state_space, [normal(rng, (200, 33)), normal(rng, (200, 20)), normal(rng, (200, 20)), rng.random(200, "f4"),
+                                              out((200, 33), "f32"), out((20, 33), "f32")], {}),
+    "gated delta": lambda rng: (gated_delta, [normal(rng, (130, 16), scale=0.2) for _ in range(3)] + [
+        rng.random(130, "f4"), rng.random(130, "f4"), out((130, 16), "f32"), out((16, 16), "f32")], {}),
     "scaled": scaled, "sparse": sparse, "quantized": quantized}
 
 
