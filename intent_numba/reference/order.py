@@ -76,22 +76,28 @@ def prefixes(members: Components, combine: Combine, reverse: bool = False) -> Co
     return [np.concatenate(parts) for parts in zip(*out)]
 
 
-def _chunk_prefixes(members: Components, combine: Combine) -> Components:
+def _chunk_prefixes(members, combine) -> Components:
     n = len(members[0])
-    blocks = -(-n // LANES)
-    # The missing lanes of the last block repeat its last member; no prefix that is kept depends on them.
-    take = np.minimum(np.arange(blocks * LANES), n - 1)
-    p = [m[take].reshape(blocks, LANES, *m.shape[1:]).swapaxes(0, 1).copy() for m in members]
-    for s in (1, 2, 4, 8, 16):
-        new = combine([x[:-s] for x in p], [x[s:] for x in p])
-        for x, y in zip(p, new):
+    whole = n // LANES
+    full = [m[:whole * LANES].reshape(whole, LANES, *m.shape[1:]).swapaxes(0, 1) for m in members]     # all full blocks at once
+    full = _block_prefixes(full, combine) if whole else full
+    blocks = [[x[:, b] for x in full] for b in range(whole)]
+    if whole * LANES < n:
+        blocks.append(_block_prefixes([m[whole * LANES:] for m in members], combine))
+    for b in range(1, len(blocks)):
+        blocks[b] = combine(_repeat([x[-1] for x in blocks[b - 1]], blocks[b]), blocks[b])
+    return [np.concatenate(parts) for parts in zip(*blocks)]
+
+
+def _block_prefixes(p, combine) -> Components:
+    """Lanes on axis 0. No pair is combined that the language does not name: a combine may have obligations."""
+    p = [x.copy() for x in p]
+    s = 1
+    while s < len(p[0]):
+        for x, y in zip(p, combine([x[:-s] for x in p], [x[s:] for x in p])):
             x[s:] = y
-    for b in range(1, blocks):
-        carry = [x[-1, b - 1] for x in p]
-        block = [x[:, b] for x in p]
-        for x, y in zip(p, combine(_repeat(carry, block), block)):
-            x[:, b] = y
-    return [x.swapaxes(0, 1).reshape(blocks * LANES, *x.shape[2:])[:n] for x in p]
+        s *= 2
+    return p
 
 
 def _repeat(one: Components, many: Components) -> Components:
