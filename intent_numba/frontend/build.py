@@ -149,9 +149,7 @@ class FunctionBuilder(ControlBuilder):
             case "getattr":
                 return self.attribute(self.env[v.value.name], v.attr)
             case "iternext":
-                return self.first_member(self.env[v.value.name])
-            case "pair_first" | "pair_second":
-                return self.env[v.value.name][v.op == "pair_second"]
+                self.e.fail(UnsupportedError, "every path through this loop leaves it, so that it never repeats", "write an if")
         self.e.fail(UnsupportedError, "this construct is not supported in a kernel")
 
     def _static(self, t):

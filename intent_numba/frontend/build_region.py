@@ -15,7 +15,7 @@ from ..language.structured import region_fold, region_scan
 from ..typing.binding import Default, bind
 from ..typing.operations_region import schema_of
 from ..typing.types import is_product, items_of
-from .build_structured import IMPURE
+from .build_structured import IMPURE, impure
 from .emitter import Emitter
 from .pipeline import TYPING
 from .products import fit, flatten, leaves_of, text, unflatten
@@ -78,6 +78,8 @@ def cut(e: Emitter, source: Source, at: Value, step: Value) -> tuple[tuple, Dom]
     size = e.one("minimum", (step, rest), INDEX)
     length = e.extent(size)
     e.low[length.symbol] = Extent.of(1)
+    if e.obligations:
+        e.b.kernel.segments[length.symbol] = at
     args = (at, e.index(e.index_arithmetic("add", at, size)), e.const(1, "index"))
     here = Dom(e.one("domain", args, Domain(length)), at, args[1], Lit(1))
 
@@ -118,7 +120,7 @@ class Helpers:
     def _pure(self, name: str, region: Region, start: int) -> None:
         e = self.e
         for op in walk(Region((), region.ops[start:])):
-            if op.kind in IMPURE and (*op.args, *op.results)[0] not in e.private:
+            if impure(op) and (*op.args, *op.results)[0] not in e.private:
                 loc, e.b.loc = e.b.loc, op.loc or e.b.loc
                 e.fail(LanguageError, f"{self.what}: {name} must be pure, it cannot {IMPURE[op.kind]}",
                        "pass what it needs as source components or operands", ((loc, f"it is the {name} of this operation"),))

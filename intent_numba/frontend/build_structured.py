@@ -19,6 +19,10 @@ IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_b
 """What a combine or a helper of a region operation cannot do (decision 29)."""
 
 
+def impure(op) -> bool:
+    return op.kind in IMPURE and op.attrs.get("error") != "input"
+
+
 def axes_of(axis, rank: int) -> list[int]:
     """Normalised axes, the last first: the order of nested reductions."""
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -171,7 +175,7 @@ def combine_region(fb, combine, schema, types, what: str):
         e.b.loc = loc
         region.yields = tuple(fit(e, v, t, f"{what}: the result of combine") for v, t in zip(flatten(e, out, schema), types))
     for op in walk(region):
-        if op.kind in IMPURE:
+        if impure(op):
             e.b.loc = op.loc or loc
             e.fail(LanguageError, f"{what}: combine must be pure, it cannot {IMPURE[op.kind]}",
                    "pass what it needs as components of the value", ((loc, "it is the combine of this operation"),))

@@ -1,13 +1,14 @@
 """Which operations does nothing need? Pure operations without a used result are dropped, inner regions included."""
 from __future__ import annotations
 
-from ..kir import Region
+from ..kir import Region, walk
 from ..kir.ops import UPDATES
 
 EFFECTS = {"read", "write", "call", "for", "loop", "parallel", "check", *UPDATES}
 """Kept whether used or not: memory, checks, author's functions, and loops (they may hold effects or never end)."""
 
-OWING = {"floordiv", "mod", "shl", "shr", "power", "cast", "random_bits", "gather", "domain", "reshape", "broadcast", "histogram"}
+OWING = {"floordiv", "mod", "shl", "shr", "power", "cast", "random_bits", "gather", "domain", "reshape", "broadcast", "buffer",
+         "histogram"}
 """What owes something to the language although it has no effect: a rehearsal keeps it."""
 
 
@@ -24,7 +25,7 @@ def _region(region: Region, used: set, kept_kinds: set) -> None:
         if op.kind == "if":
             if not op.results and not any(r.ops for r in op.regions):
                 continue
-        elif op.kind not in kept_kinds and not any(r in used or f"%{r.name}" in used for r in op.results):
+        elif not _kept(op, kept_kinds) and not any(r in used or f"%{r.name}" in used for r in op.results):
             continue
         for r in op.regions:
             _region(r, used, kept_kinds)
@@ -34,6 +35,11 @@ def _region(region: Region, used: set, kept_kinds: set) -> None:
         used.update(_symbols(op))
         kept.append(op)
     region.ops[:] = kept[::-1]
+
+
+def _kept(op, kept_kinds: set) -> bool:
+    """Whatever uses it: for its own sake, or for what its combine owes."""
+    return op.kind in kept_kinds or any(inner.kind in kept_kinds for r in op.regions for inner in walk(r))
 
 
 def _symbols(op) -> list:

@@ -55,11 +55,13 @@ class Op:
 @dataclass(eq=False)
 class Kernel:
     """``params`` are views and scalars in signature order, Constexprs removed. ``externs`` maps a symbol to the
-    Numba dispatcher of an ``@njit`` scalar function that ``call`` operations name."""
+    Numba dispatcher of an ``@njit`` scalar function that ``call`` operations name. ``segments``, for rehearsals: the symbol of the
+    extent of a region operation's segment to the coordinate of the loop over them, where the segment begins."""
     name: str
     body: Region
     policy: str = "strict"
     externs: dict = field(default_factory=dict)
+    segments: dict = field(default_factory=dict)
 
     @property
     def params(self) -> tuple[Value, ...]:

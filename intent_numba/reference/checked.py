@@ -12,30 +12,33 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import InvalidInput, diagnostic
-from ..kir.ir import Kernel, Op, Region, walk
-from ..kir.ops import UPDATES
-from ..kir.types import View
+from ..errors import IntegerOverflow, InvalidInput, diagnostic
+from ..kir.ir import Kernel, Op, Region, Value, walk
+from ..kir.ops import OVERFLOW_MESSAGE, UPDATES
+from ..kir.types import Tensor, View
 from . import obligations, shadow
 from .interpreter import InterpreterError, _enter, _Frame, _guard
-from .memory import Coordinates, Memory, resolve
+from .memory import Memory, layout, resolve, spread
 
 
-def rehearse(kernel: Kernel, args: list) -> None:
-    """Run ``kernel`` on copies of ``args``, which are those of ``interpreter.run``. Raises InvalidInput for the first violation, and
-    IntegerOverflow where the policy ``checked`` does."""
+def rehearse(kernel: Kernel, args: list) -> list:
+    """Run ``kernel`` on copies of ``args``, which are those of ``interpreter.run``; gives the arguments as they are afterwards. Raises
+    InvalidInput for the first violation, and IntegerOverflow where the policy ``checked`` does."""
     frame = _Checked(kernel)
     views = [p for p in kernel.params if isinstance(p.type, View)]
     copies = iter(shadow.copies([(a, p.type.access) for p, a in zip(kernel.params, args) if p in views]))
+    own = []
     try:
         with np.errstate(all="ignore"):
             for p, value in zip(kernel.params, args):
                 if p in views:
                     value, frame.shadows[p.name] = next(copies)
                 frame.bind(p, value)
+                own.append(value)
             frame.run(kernel.body)
     except Violation as v:
         raise v.report(kernel) from None
+    return own
 
 
 class Violation(Exception):
@@ -46,6 +49,7 @@ class Violation(Exception):
         self.op, self.message, self.element = op, message, tuple(map(int, element))
         self.path: list = []
         self.points: tuple = ()
+        self.member: tuple = ()         # which of the pairs that a combine works on at once
 
     @property
     def coordinates(self) -> tuple:
@@ -54,7 +58,9 @@ class Violation(Exception):
     def order(self) -> tuple:
         return tuple(reversed(self.path)), self.coordinates
 
-    def report(self, kernel: Kernel) -> InvalidInput:
+    def report(self, kernel: Kernel) -> InvalidInput | IntegerOverflow:
+        if self.op.attrs.get("error") == "overflow":
+            return IntegerOverflow(diagnostic(self.op.loc, f"{kernel.name}: {OVERFLOW_MESSAGE}").render())
         name = self.op.attrs.get("operation") or obligations.name_of(self.op)
         at = f" at coordinates {self.coordinates}" if self.coordinates else ""
         text = diagnostic(self.op.loc, f"{kernel.name}: {name}{at}: {self.message}").render()
@@ -98,7 +104,7 @@ class _Checked(_Frame):
             check = RULES.get(op.kind)
             if check is not None:
                 check(self, op, [self.values[a.name] for a in op.args])
-            results = self.operation(op)
+            results = self.operation(op) if op.kind != "scatter_reduce" else self.scattered(op)
         for v, value in zip(op.results, results, strict=True):
             try:
                 self.define(op, v, value)
@@ -108,19 +114,69 @@ class _Checked(_Frame):
                 self.shadows[v.name] = known = shadow.Shadow.fresh(value.storage.shape, len(self.parallels))
                 known.written[...] = bool(op.args)
 
+    def scattered(self, op: Op):
+        try:
+            return self.operation(op)
+        except Violation as v:
+            v.element = self.place(op, v.member) + v.element
+            raise
+
+    def place(self, op: Op, member: tuple) -> tuple:
+        """The coordinates of a member that a combine of scatter_reduce works on."""
+        args = [self.values[a.name] for a in op.args]
+        shape = np.broadcast_shapes(*(np.shape(v) for v in args[-1 - bool(op.attrs.get("guard")):]))
+        active = np.broadcast_to(args[-1] if op.attrs.get("guard") else True, shape)
+        return tuple(map(int, np.argwhere(active)[self.members[member[0]]]))
+
     def elementwise(self, op: Op) -> np.ndarray:
         rule = obligations.ELEMENTWISE.get(op.kind)
         if rule is not None and op not in self.measures:
             args = [self.values[a.name] for a in op.args]
             for message, broken in rule(op, *args):
-                self.refuse(op, message, broken, np.broadcast_shapes(*(a.shape for a in args)))
+                if broken.any():
+                    shape = np.broadcast_shapes(*(a.shape for a in args))       # a combine has pairs beside some of its operands only
+                    self.refuse(op, message, np.broadcast_to(broken, shape), op.result)
         return super().elementwise(op)
 
-    def refuse(self, op: Op, message: str, broken, shape) -> None:
-        """Raise for the first element of ``broken``."""
+    def refuse(self, op: Op, message: str, broken, of: Value) -> None:
+        """Raise for the first element of ``of`` that is ``broken``."""
         if np.any(broken):
-            flat = int(np.argmax(np.broadcast_to(broken, shape)))
-            raise Violation(op, message, np.unravel_index(flat, shape))
+            flat = int(np.argmax(broken))
+            raise Violation(op, message, self.absolute(of, np.unravel_index(flat, broken.shape)))
+
+    def absolute(self, of: Value, element) -> tuple:
+        """An element's coordinates, where those along a segment of a region operation count from the begin of its source."""
+        begins = [self.kernel.segments.get(e.symbol) for e in getattr(of.type, "shape", ())]
+        lead = len(element) - len(begins)
+        return tuple(int(x) + (int(self.values[begins[i - lead].name]) if i >= lead and begins[i - lead] is not None else 0)
+                     for i, x in enumerate(element))
+
+    # combine regions: what the pairs are that meet is not the program's business
+
+    def together(self, region: Region, args, lead) -> list:
+        try:
+            return super().together(region, args, lead)
+        except Violation as v:
+            v.path.append(region.ops.index(v.op))
+            rank = len(v.op.result.type.shape) if isinstance(v.op.result.type, Tensor) else 0
+            at = len(v.element) - rank
+            v.member, v.element = v.element[:at], v.element[at:]
+            raise
+
+    def one_by_one(self, region: Region, args, lead) -> list:
+        if 0 in lead or not lead:
+            return super().one_by_one(region, args, lead)
+        found, first = [], None
+        for at in np.ndindex(lead):
+            try:
+                found.append(super().one_by_one(region, [a[at] for a in args], ()))
+            except Violation as v:
+                v.member = at
+                if first is None or v.order() < first.order():
+                    first = v
+        if first is not None:
+            raise first
+        return [np.stack(parts).reshape(lead + parts[0].shape) for parts in zip(*found)]
 
     # memory
 
@@ -130,7 +186,11 @@ class _Checked(_Frame):
             return resolve(extents, indices, valid, what)
         except IndexError:
             element, axis, index = _outside(extents, indices, True if valid is None else valid)
-            raise Violation(op, f"index {index} is outside axis {axis} of {what}, whose extent is {extents[axis]}", element) from None
+            source = self.made.get(op.args[1 + axis])
+            if index < 0 and source is not None and source.kind == "cast" and source.args[0].type.dt == "u64":
+                index += 1 << 64                # as the program has it
+            text = f"index {index} is outside axis {axis} of {what}, whose extent is {extents[axis]}"
+            raise Violation(op, text, self.absolute(op.results[0] if op.results else op.args[-1], element)) from None
 
     def access(self, op: Op, memory: Memory, indices, valid, kind: str) -> None:
         """An access is about to happen: is it inside, of elements that were written, and no other point's?"""
@@ -190,24 +250,8 @@ def _measures(kernel: Kernel) -> set:
 
 def _outside(extents, indices, valid) -> tuple[tuple, int, int]:
     """(element, axis, index) of the first valid member, in row-major order, that leaves an axis."""
-    shape: list[int] = []
-    begins, joint = [], None
-    for index in indices:
-        if isinstance(index, Coordinates):
-            begins.append(len(shape))
-            shape.append(index.count)
-        elif index.ndim == 0:
-            begins.append(0)
-        else:
-            if joint is None:
-                joint = len(shape)
-                shape.extend(index.shape)
-            begins.append(joint)
-    parts = []
-    for index, begin in zip(indices, begins):
-        part = index.array() if isinstance(index, Coordinates) else index
-        part = part.reshape(part.shape + (1,) * (len(shape) - begin - part.ndim)) if part.ndim else part
-        parts.append(np.broadcast_to(part, shape))
+    shape, begins, _ = layout(indices)
+    parts = [np.broadcast_to(spread(index, begin, len(shape)), shape) for index, begin in zip(indices, begins)]
     wrong = [((part < 0) | (part >= extent)) & valid for part, extent in zip(parts, extents)]
     element = np.unravel_index(int(np.argmax(np.logical_or.reduce(wrong))), shape)
     axis = next(i for i, w in enumerate(wrong) if w[element])
@@ -288,9 +332,11 @@ def _update(frame: _Checked, op: Op, args) -> None:
 
 
 def _histogram(frame: _Checked, op: Op, args) -> None:
-    (bins,) = frame.shape(op.result.type)
+    bins = op.result.type.shape[0].evaluate(frame.symbols)
+    if bins <= 0:
+        raise Violation(op, f"the number of bins is {bins}, it must be positive")
     valid = args[1] if op.attrs.get("guard") else True
-    frame.refuse(op, f"the value is outside of the bins 0 .. {bins - 1}", ((args[0] < 0) | (args[0] >= bins)) & valid, args[0].shape)
+    frame.refuse(op, f"the value is outside of the bins 0 .. {bins - 1}", ((args[0] < 0) | (args[0] >= bins)) & valid, op.args[0])
 
 
 def _random(frame: _Checked, op: Op, args) -> None:
@@ -299,12 +345,11 @@ def _random(frame: _Checked, op: Op, args) -> None:
         source = frame.made.get(source.args[0])
     if source is not None and source.kind == "cast" and source.args[0].type.dt == "index":
         counter = frame.values[source.args[0].name]
-        frame.refuse(op, "the counter is negative", counter < 0, counter.shape)
+        frame.refuse(op, "the counter is negative", counter < 0, source.args[0])
 
 
 def _check(frame: _Checked, op: Op, args) -> None:
-    if op.attrs["error"] == "input":
-        frame.refuse(op, op.attrs["message"], ~args[0], args[0].shape)
+    frame.refuse(op, op.attrs.get("message", ""), ~args[0], op.args[0])
 
 
 RULES = {"domain": _domain, "broadcast": _extents, "buffer": _extents, "reshape": _reshape, "read": _read, "gather": _gather,
@@ -315,9 +360,10 @@ RULES = {"domain": _domain, "broadcast": _extents, "buffer": _extents, "reshape"
 
 def _for(frame: _Checked, op: Op, args):
     region, carries = op.regions[0], args[1:]
+    hidden = region.params[0] in frame.kernel.segments.values()
     for i in args[0]:
         _enter(frame, region, [np.asarray(i, np.int64), *carries])
-        carries = _inside(frame, region, (i,))
+        carries = _inside(frame, region, () if hidden else (i,))
         if op.attrs.get("breaks"):
             stop, *carries = carries
             if stop:

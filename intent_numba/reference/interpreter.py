@@ -59,6 +59,7 @@ class _Frame:
         self.kernel, self.values = kernel, {}
         self.symbols = _Symbols(self.values)
         self.uniform: dict[int, bool] = {}
+        self.members = None             # those that a combine of scatter_reduce works on
 
     def bind(self, param, value) -> None:
         if isinstance(param.type, Scalar):
@@ -269,6 +270,7 @@ def _scatter_reduce(frame, op, args):
         combine = frame.combine(op.regions[0])
 
         def step(old, members):
+            frame.members = members
             return combine([old], [value[members]])[0]
     else:
         step = updates.combined(op.attrs["kind"], memory.dt, value)

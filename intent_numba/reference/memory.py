@@ -84,6 +84,26 @@ def select(source: np.ndarray, indices, guard, name: str) -> np.ndarray:
 def resolve(extents, indices, valid, name: str):
     """NumPy indices and the relation's shape. The indices are None when they name no element; with ``valid`` they are flat
     lists of the valid members only. ``indices`` holds an integer, Coordinates or an index array for each axis."""
+    shape, begins, joint = layout(indices)
+    if 0 in shape:
+        return None, shape
+    if valid is None and not joint:
+        return tuple(_slice(i, e, name, axis) for axis, (i, e) in enumerate(zip(indices, extents))), shape
+    parts = [spread(index, begin, len(shape)) for index, begin in zip(indices, begins)]
+    if valid is not None:
+        valid = np.broadcast_to(valid, shape)
+        parts = [np.broadcast_to(p, shape)[valid] for p in parts]
+        if not valid.any():
+            return None, shape
+        if not parts:
+            return (), shape
+    for axis, (part, extent) in enumerate(zip(parts, extents)):
+        _bounds(int(part.min()), int(part.max()), extent, name, axis)
+    return tuple(parts), shape
+
+
+def layout(indices) -> tuple[tuple, list, bool]:
+    """The shape of a relation, the axis of it where each index begins, and whether there are index arrays."""
     shape: list[int] = []
     begins, joint = [], None
     for index in indices:
@@ -97,25 +117,13 @@ def resolve(extents, indices, valid, name: str):
                 joint = len(shape)
                 shape.extend(index.shape)
             begins.append(joint)
-    shape_ = tuple(shape)
-    if 0 in shape_:
-        return None, shape_
-    if valid is None and joint is None:
-        return tuple(_slice(i, e, name, axis) for axis, (i, e) in enumerate(zip(indices, extents))), shape_
-    parts = []
-    for index, begin in zip(indices, begins):
-        part = index.array() if isinstance(index, Coordinates) else index
-        parts.append(part.reshape(part.shape + (1,) * (len(shape_) - begin - part.ndim)) if part.ndim else part)
-    if valid is not None:
-        valid = np.broadcast_to(valid, shape_)
-        parts = [np.broadcast_to(p, shape_)[valid] for p in parts]
-        if not valid.any():
-            return None, shape_
-        if not parts:
-            return (), shape_
-    for axis, (part, extent) in enumerate(zip(parts, extents)):
-        _bounds(int(part.min()), int(part.max()), extent, name, axis)
-    return tuple(parts), shape_
+    return tuple(shape), begins, joint is not None
+
+
+def spread(index, begin: int, rank: int) -> np.ndarray:
+    """The values of an index as an array that broadcasts over a relation of that rank."""
+    part = index.array() if isinstance(index, Coordinates) else index
+    return part.reshape(part.shape + (1,) * (rank - begin - part.ndim)) if part.ndim else part
 
 
 def _slice(index, extent: int, name: str, axis: int):

@@ -21,15 +21,9 @@ class CompileOptions:
                               coordinates, raises InvalidInput with source line, operation and coordinates; nothing is written then.
                               For that each call is first rehearsed by the reference interpreter on copies of its arrays, and then
                               launched as ever: the bits are those of the unchecked kernel, the time is that of an interpreter.
-                              Checked are: zero divisors, minimum // -1, shift amounts, float to integer, casts to f8e4m3fn, negative
-                              exponents and counters, steps, extents, slices and subregions, reshape counts, indices of every access
-                              and ``assume_in_bounds``, reads of buffer or Out elements that nothing wrote, repeated places of a store,
-                              accesses of parallel points without an order, histogram bins, sparse metadata, what ``quantize`` and
-                              ``quantized_dot`` ask of their operands.
-                              Not checked are: the finiteness that ``relaxed_normalization`` asks for, whether combine functions are
-                              associative and their identities neutral, what ``@njit`` functions do (they run twice), and conflicts of
-                              points of which an acquire saw any release of the other. Calls from ``@njit`` code and
-                              ``intent.generate`` are refused.
+                              ``reference.obligations`` lists what is checked and what is not, docs/numerics.md shows it. Not seen are
+                              conflicts of points of a parallel loop of which an acquire saw any release of the other. Calls from
+                              ``@njit`` code and ``intent.generate`` are refused.
     ``optimization_remarks``  the code generator reports what it kept, recomputed and vectorised.
 
     Raises InvalidOption for an unknown ``numerics`` and for a flag that is not a bool.
