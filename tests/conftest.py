@@ -9,6 +9,13 @@ import zlib
 import numpy as np
 import pytest
 
+from tests.support import rehearsal
+
+
+@pytest.fixture(autouse=True)
+def _obligations(request, monkeypatch):
+    monkeypatch.setattr(rehearsal, "unchecked", request.node.get_closest_marker("unchecked") is not None)
+
 
 @pytest.fixture
 def rng(request):

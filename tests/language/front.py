@@ -6,12 +6,15 @@ import numpy as np
 from intent_numba import reference
 from intent_numba.frontend import build_kernel
 from intent_numba.kir import walk
+from tests.support import rehearsal
 
 
 def interpret(function, *args, policy="strict", **constexprs):
     """Run the kernel function on NumPy arrays and scalars, writing in place; gives its KIR."""
     kernel = build_kernel(function, constexprs, policy)
+    rehearsed = rehearsal.of(function, constexprs, policy, list(args))
     reference.run(kernel, list(args))
+    rehearsal.compare(rehearsed, list(args))
     return kernel
 
 

@@ -144,6 +144,7 @@ def test_04_float_to_integer_truncates():
     assert y.tolist() == [0, 255]
 
 
+@pytest.mark.unchecked
 def test_04_out_of_range_is_harmless_when_unchecked():
     x = array([128.0, -1.0, np.nan, 2147483648.0, np.inf, -1e30], "f32")
     for dt in (I.i8, I.u8, I.i32, I.u64):
@@ -173,6 +174,7 @@ def test_05_division_floors():
     assert z.tolist() == [-3, 2, -3, 2, -3, 2, -3, -2]
 
 
+@pytest.mark.unchecked
 def test_05_division_by_zero_and_overflow_are_harmless_when_unchecked():
     a, b = array([5, -128, -128, 7] * 20, "i8"), array([0, -1, 1, 2] * 20, "i8")
     args = [a, b, np.int8(-128), np.int8(-1), out((2, 80), "i8"), out(8, "i8")]
@@ -189,6 +191,7 @@ def guarded_division(a: I.In[I.i32, ("N",)], b: I.In[I.i32, ("N",)], y: I.Out[I.
     z[n] = I.select(b[n] != 0, a[n] // b[n], 0)
 
 
+@pytest.mark.unchecked
 def test_06_guarded_division():
     y, z = check(guarded_division, [array([5, 5], "i32"), array([0, 2], "i32"), out(2, "i32"), out(2, "i32")])
     assert y.tolist() == z.tolist() == [0, 2]

@@ -4,6 +4,7 @@ The road of the reference interpreter and the road of compiled code must give th
 and both must agree with an oracle that shares nothing with either (NumPy, SciPy or plain Python).
 ``INTENT_TEST_BACKEND=reference`` leaves the compiled road out, ``compiled`` the oracle's other one is always run.
 ``INTENT_TEST_TARGET`` names the target of the compiled road; it is ``cpu``.
+A program that keeps the obligations of its caller runs silently under ``checks=True``, with the same bits; see ``rehearsal``.
 """
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from intent_numba import reference
 from intent_numba.frontend import build_kernel
 from intent_numba.kir.types import View
 
+from . import rehearsal
 from .arrays import LAYOUTS, Out, place, poison
 from .compare import assert_close, assert_same_bits
 
@@ -48,7 +50,9 @@ def interpret(kernel, args, constexprs=None) -> list:
     """Run the reference on copies; returns the written views in parameter order."""
     kir = kir_of(kernel, tuple((constexprs or {}).items()))
     own = _copy(_allocate(args))
+    rehearsed = rehearsal.of(kernel.pyfunc, constexprs or {}, kernel.policy, own)
     reference.run(kir, own)
+    rehearsal.compare(rehearsed, own)
     return [a for a, p in zip(own, kir.params) if _written(p)]
 
 
