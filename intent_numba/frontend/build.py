@@ -149,7 +149,9 @@ class FunctionBuilder(ControlBuilder):
             case "getattr":
                 return self.attribute(self.env[v.value.name], v.attr)
             case "iternext":
-                self.e.fail(UnsupportedError, "every path through this loop leaves it, so that it never repeats", "write an if")
+                return self.first_member(self.env[v.value.name])
+            case "pair_first" | "pair_second":
+                return self.env[v.value.name][v.op == "pair_second"]
         self.e.fail(UnsupportedError, "this construct is not supported in a kernel")
 
     def _static(self, t):

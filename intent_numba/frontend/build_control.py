@@ -397,6 +397,18 @@ class ControlBuilder:
             return self.run(node.after)
         return self.branch(slots.pop("left"), lambda: self._after_exit(frame, slots), lambda: self.run(node.after))
 
+    def first_member(self, target):
+        """(the first element, whether there is one): all that a loop does whose every path leaves it."""
+        e = self.e
+        if isinstance(target, Dom):
+            target = Iteration("domain", (target,))
+        if target.kind in ("parallel", "product"):
+            e.fail(LanguageError, "every path leaves this parallel loop: its points have no order", "an ordered for may break")
+        (d,) = target.domains
+        some = e.one("gt", (e.value(Idx(d.extent)), e.const(0, "index")), Scalar("bool"))
+        first = e.index(d.begin)
+        return (e.const(0, "index"), first) if target.kind == "enumerate" else first, some
+
     def _ordinal(self, v: Value, d: Dom):
         e = self.e
         k = e.index_arithmetic("sub", v, d.begin)

@@ -1,7 +1,7 @@
 """Typing rules of the closed formats: scaled, sparse and quantized operations. Spec: 002 sections 11 and 12, SUPPLEMENT 7."""
 from __future__ import annotations
 
-from ..errors import IntentShapeError, UnsupportedError
+from ..errors import IntentShapeError
 from ..language.formats import Format, SparseFormat, e2m1, e4m3, quant
 from .operations import dtype_argument
 from .operations_index import axis_argument, integer, tensor_argument
@@ -28,7 +28,7 @@ def format_argument(what: str, name: str, t, allowed) -> str:
     if not (isinstance(t, Static) and isinstance(t.obj, Format)):
         refuse(f"{what}: {name} must be a format such as {allowed[0]!r}, not {describe(t)}")
     if t.obj not in allowed:
-        refuse(f"{what}: {name}={t.obj!r} is not one of {', '.join(map(repr, allowed))}", cls=UnsupportedError)
+        refuse(f"{what}: {name}={t.obj!r} is not one of {', '.join(map(repr, allowed))}")
     return t.obj.name
 
 
@@ -112,7 +112,7 @@ def sparse_kind(what: str, t) -> tuple[str, int]:
 def _sparse(what: str, compressed, metadata, rhs, format, reduce, batch, acc_dtype):
     kind, axis = sparse_kind(what, format)
     acc = _multiply(what, compressed, rhs, acc_dtype)
-    axis = axis_argument(f"{what}: compression_axis", Lit(axis), compressed.rank)
+    axis_argument(f"{what}: compression_axis", Lit(axis), compressed.rank)
     if kind == "one_of_two":
         _tensor(what, "metadata", metadata, ("index",), compressed.rank)
     elif not isinstance(metadata, Record) or [n for n, _ in metadata.items] != ["first", "second"]:
@@ -121,16 +121,12 @@ def _sparse(what: str, compressed, metadata, rhs, format, reduce, batch, acc_dty
     else:
         for name, t in metadata.items:
             _tensor(what, f"metadata.{name}", t, ("index",), compressed.rank)
-    pairs, batches = reduce(axis), batch
-    if not pairs:
+    if not reduce:
         refuse(f"{what}: reduce must name at least one pair of axes", cls=IntentShapeError)
-    if len(pairs) > 1 or pairs[0][0] != axis:
-        refuse(f"{what}: the reduced axis must be the compression axis {axis}, and the only one", "densify the operand, or contract twice",
-               UnsupportedError)
     for side in (0, 1):
-        if {p[side] for p in pairs} & {p[side] for p in batches}:
+        if {p[side] for p in reduce} & {p[side] for p in batch}:
             refuse(f"{what}: an axis is both reduced and batched", cls=IntentShapeError)
-    return Tensor(acc, compressed.rank + rhs.rank - 2 - len(batches))
+    return Tensor(acc, compressed.rank + rhs.rank - 2 * len(reduce) - len(batch))
 
 
 def sparse_contract(compressed, metadata, dense_rhs, format, reduce, batch, acc_dtype):
@@ -139,7 +135,7 @@ def sparse_contract(compressed, metadata, dense_rhs, format, reduce, batch, acc_
     tensor_argument(what, dense_rhs)
     pairs = axis_pairs(what, "reduce", reduce, compressed.rank, dense_rhs.rank)
     batches = axis_pairs(what, "batch", batch, compressed.rank, dense_rhs.rank)
-    return _sparse(what, compressed, metadata, dense_rhs, format, lambda axis: pairs, batches, acc_dtype)
+    return _sparse(what, compressed, metadata, dense_rhs, format, pairs, batches, acc_dtype)
 
 
 def sparse_matmul(compressed, metadata, rhs, format, acc_dtype):
@@ -151,7 +147,7 @@ def sparse_matmul(compressed, metadata, rhs, format, acc_dtype):
     _, axis = sparse_kind(what, format)
     if axis not in (1, -1):
         refuse(f"{what}: the left operand is compressed along its axis 1, not {axis}", "use I.sparse_contract", IntentShapeError)
-    return _sparse(what, compressed, metadata, rhs, format, lambda axis: ((1, 0),), (), acc_dtype)
+    return _sparse(what, compressed, metadata, rhs, format, ((1, 0),), (), acc_dtype)
 
 
 # --- quantized ---------------------------------------------------------------------------------------------------------

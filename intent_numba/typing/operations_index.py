@@ -95,7 +95,7 @@ def _tuple_item(source, index):
         bounds = static_slice(index)
         if bounds is not None:
             return types.Tuple(tuple(source.types)[bounds])
-    refuse("a tuple position must be known at compile time", "a literal, a Constexpr or an unrolled expression")
+    refuse("a tuple position must be known at compile time", "a literal or a Constexpr; a loop variable is not known at compile time")
 
 
 def static_slice(t: Slice) -> slice | None:

@@ -152,6 +152,8 @@ CASES = [
      LanguageError, "carried over a parallel loop", None),
     ("for i in I.parallel(I.domain(0, 3)):\n    if x[i] > 0.0:\n        break\n    y[i] = 0.0",
      LanguageError, "break cannot leave a parallel loop", None),
+    ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = 0.0\n    break", LanguageError, "every path leaves this parallel loop",
+     "for i in I.parallel(I.domain(0, 3)):"),
     ("for i in I.parallel(I.domain(0, 3)):\n    y[i] = x[i]\n    y[i + 1] = 0.0", LanguageError, "another point writes", None),
     ("for i, j in I.parallel((I.domain(0, 3), I.domain(0, 4))):\n    y[i] = x[j]", LanguageError, "same element", "y[i]"),
     ("t = I.buffer((4,), I.f32)\nfor i in I.parallel(I.domain(0, 3)):\n    t[i] = t[i + 1]", LanguageError, "another point reads", None),

@@ -157,7 +157,8 @@ def test_scalars_of_every_kind():
     assert recorder(False, 127, 0, 2**63 - 1, np.float64("nan"), out) == "taken"
     assert recorder(np.True_, np.int64(-128), np.int64(5), np.int64(-2**63), -0.0, out) == "taken"
     assert recorder(True, np.int8(-128), np.uint64(2**63 - 1), np.int64(7), 0.0, out) == "taken"
-    for position, bad in [(0, 1), (1, np.int64(128)), (2, np.int64(-1)), (1, np.uint8(1)), (2, np.uint64(2**63)), (2, np.uint32(1)), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
+    for position, bad in [(0, 1), (1, np.int64(128)), (2, np.int64(-1)), (1, np.uint8(1)), (2, np.uint64(2**63)),
+                          (2, np.uint32(1)), (1, 128), (1, -129), (1, True), (2, -1), (2, 2**63), (2, 2**64),
                           (3, 2**63), (3, 1.0), (4, 1)]:
         args = [True, 1, 1, 1, 1.0, out]
         args[position] = bad

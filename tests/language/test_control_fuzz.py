@@ -81,6 +81,9 @@ class Writer:
                 self.lines.append(f"{indent}while {k} < 4 and ({self.condition()}):")
                 self.lines.append(f"{indent}    {k} = {k} + 1")
                 self.block(depth + 1, True)
+            elif kind == 8 and inside and self.random.random() < 0.3:       # the end of this path, whatever it met
+                self.lines.append(f"{indent}{self.random.choice(('break', 'continue', 'return b, a'))}")
+                return
             elif kind == 8 and inside:
                 self.lines.append(f"{indent}if {self.condition()}:")
                 self.lines.append(f"{indent}    {self.random.choice(('break', 'continue'))}")

@@ -10,36 +10,12 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
-from intent_numba import reference
 from intent_numba.errors import IntentShapeError, IntentTypeError, LanguageError
 from intent_numba.frontend import build_kernel
 from intent_numba.frontend.segments import segmentation
-from tests.support import assert_close, assert_same_bits, check, integers, normal, out, poison
-from tests.support.arrays import Out
+from tests.support import assert_same_bits, check, everywhere, integers, normal, out, under
 
-EXTENTS = (1, 3, 64, "whole")
 LENGTHS = (0, 1, 63, 64, 65, 200, 1024, 1025, 2100)
-
-
-def under(extent, kernel, args, **constexprs) -> list:
-    """Run the reference with another segmentation; the written views."""
-    with segmentation(extent):
-        kir = build_kernel(kernel.pyfunc, constexprs)
-    own = [poison(a.shape, a.dtype) if isinstance(a, Out) else np.array(a, copy=True) if isinstance(a, np.ndarray) else a for a in args]
-    reference.run(kir, own)
-    return [a for a, given in zip(own, args) if isinstance(given, Out)]
-
-
-def everywhere(kernel, args, oracle, *, exact=False, ulps=0.0, floor=0.0, layouts=("contiguous", "mixed"), **constexprs):
-    """``check``, then the same answer under every segmentation: bit for bit where the data is exact."""
-    expected = check(kernel, args, oracle, constexprs=constexprs, ulps=ulps, floor=floor, layouts=layouts)
-    for extent in EXTENTS:
-        for i, (got, want) in enumerate(zip(under(extent, kernel, args, **constexprs), expected)):
-            if exact or extent == 64:
-                assert_same_bits(got, want, f"extent {extent}, output {i}")
-            else:
-                assert_close(got, want, 2 * ulps, 2 * floor, f"extent {extent}, output {i}")
-    return expected
 
 
 # --- fold: members, coordinates, sources -------------------------------------------------------------------------------

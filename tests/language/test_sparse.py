@@ -7,7 +7,7 @@ import pytest
 
 import intent_numba as intent
 import intent_numba.language as I
-from intent_numba.errors import IntentShapeError, IntentTypeError, UnsupportedError
+from intent_numba.errors import IntentShapeError, IntentTypeError
 from intent_numba.frontend import build_kernel
 from tests.support import check, integers, out
 
@@ -121,6 +121,28 @@ def test_batch_and_another_compression_axis(B, M, N, K, rng):
 
 
 @intent.kernel
+def two_pairs(a: I.In[I.f32, ("M", 3, "H")], where: I.In[I.index, ("M", 3, "H")], b: I.In[I.f32, (3, "K", "N")],
+              y: I.Out[I.f32, ("M", "N")], z: I.Out[I.f32, ("M", "N")]):
+    kept = I.sparse.one_of_two(compression_axis=2, logical_extent=b.shape[1])
+    y[:, :] = I.sparse_contract(a[:, :, :], where[:, :, :], b[:, :, :], format=kept, reduce=((1, 0), (2, 1)), acc_dtype=I.f32)
+    z[:, :] = I.sparse_contract(a[:, :, :], where[:, :, :], b[:, :, :], format=kept, reduce=((2, 1), (1, 0)), acc_dtype=I.f32)
+
+
+@intent.kernel
+def two_dense_pairs(a: I.In[I.f32, ("M", 3, "K")], b: I.In[I.f32, (3, "K", "N")], y: I.Out[I.f32, ("M", "N")], z: I.Out[I.f32, ("M", "N")]):
+    y[:, :] = I.contract(a[:, :, :], b[:, :, :], reduce=((1, 0), (2, 1)), acc_dtype=I.f32)
+    z[:, :] = I.contract(a[:, :, :], b[:, :, :], reduce=((2, 1), (1, 0)), acc_dtype=I.f32)
+
+
+@pytest.mark.parametrize("K", [2, 700])
+def test_several_pairs_run_row_major_as_listed_in_blocks(K, rng):
+    a, b = rng.standard_normal((2, 3, K // 2)).astype("f4"), rng.standard_normal((3, K, 4)).astype("f4")
+    where = rng.integers(0, 2, a.shape)
+    check(two_pairs, [a, where, b, out((2, 4), "f32"), out((2, 4), "f32")], lambda a, w, b: two_dense_pairs.run(dense_1_2(a, w), b),
+          layouts=("contiguous", "mixed"))
+
+
+@intent.kernel
 def sparse_vector(a: I.In[I.f32, ("M", "H")], first: I.In[I.index, ("M", "Q")], second: I.In[I.index, ("M", "Q")], x: I.In[I.f32, ("K",)],
                   y: I.Out[I.f32, ("M",)]):
     (K,) = x.shape
@@ -173,7 +195,7 @@ def variant(format=None, metadata=None, reduce=((1, 0),), acc=I.f32, where="inde
 @pytest.mark.parametrize("kernel, error, text", [
     (variant(I.sparse.two_of_four(compression_axis=1, logical_extent=8)), IntentTypeError, "record of first and second"),
     (variant(I.e2m1), IntentTypeError, "format must be"), (variant(PAIR, where="i32"), IntentTypeError, "metadata must hold index"),
-    (variant(PAIR, reduce=((0, 1),)), UnsupportedError, "compression axis"), (variant(PAIR, acc=I.i32), IntentTypeError, "acc_dtype"),
+    (variant(PAIR, reduce=()), IntentShapeError, "at least one pair"), (variant(PAIR, acc=I.i32), IntentTypeError, "acc_dtype"),
     (variant(PAIR, stored=5), IntentShapeError, "along the compression axis"),
     (variant(I.sparse.one_of_two(compression_axis=1, logical_extent=7)), IntentShapeError, "not divisible by 2"),
     (variant(I.sparse.one_of_two(compression_axis=2, logical_extent=8)), IntentShapeError, "axis 2 does not exist"),

@@ -375,3 +375,61 @@ def test_a_buffer_that_a_branch_may_not_have_written_is_still_memory():
     k = intent.kernel(kernel)
     k.run(np.ones(3, np.float32))
     assert k.run(np.full(3, 9, np.float32)).tolist() == [2, 3]
+
+
+@intent.fn
+def first_or(x, other):
+    for i in I.domain(0, x.shape[0]):
+        return x[i]
+    return other
+
+
+@intent.kernel
+def loops_that_never_repeat(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, (5,)], z: I.Out[I.i32, ("N",)]):
+    N, = x.shape
+    y[:] = I.full((5,), -1, I.i32)
+    for i in I.domain(0, N):
+        y[0] = x[i]
+        break
+    else:
+        y[0] = 100
+    for k, i in enumerate(I.domain(2, N, 3)):
+        y[1] = x[i] + I.cast(k, I.i32)
+        if x[i] > 5:
+            y[2] = x[i]
+            break
+        else:
+            break
+    y[3] = first_or(x[:], I.cast(-7, I.i32))
+    total = I.cast(0, I.i32)
+    for i in I.domain(0, N):
+        for j in range(i, N):
+            total = total + x[j]
+            if total % 2 == 0:
+                break
+            total = total + 1
+            break
+        z[i] = total
+    for i in I.domain(0, N):
+        while True:
+            if x[i] > 3:
+                y[4] = x[i]
+            break
+        return
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 40])
+def test_loops_that_never_repeat(n, rng):
+    def oracle(x):
+        y, z, total = np.full(5, -1, np.int32), np.empty_like(x), 0
+        y[0], y[3] = (x[0], x[0]) if n else (100, -7)
+        if n > 2:
+            y[1] = x[2]
+            y[2] = x[2] if x[2] > 5 else -1
+        for i in range(n):
+            total += x[i]
+            z[i] = total = total + total % 2
+        if n and x[0] > 3:
+            y[4] = x[0]
+        return y, z
+    check(loops_that_never_repeat, [integers(rng, n, "i32", -20, 20), out(5, "i32"), out(n, "i32")], oracle)

@@ -244,3 +244,20 @@ def test_chained_products(size, rng):
     M, K, N, P = size
     a, b, c = rng.standard_normal((M, K)), rng.standard_normal((K, N)), rng.standard_normal((N, P))
     check(chained, [a, b, c, out((M, P), "f64")], lambda a, b, c: a @ b @ c + (a @ b).sum(1)[:, None], floor=512)
+
+
+@intent.kernel
+def scores(a: I.In[I.f32, ("M", "D")], b: I.In[I.f32, ("D", "N")], c: I.In[I.f32, ("N", "E")], y: I.Out[I.f32, ("M", "E")]):
+    s = I.matmul(a[:, :], b[:, :], acc_dtype=I.f32)
+    scaled = (s - I.reduce.min(s, axis=1)[:, None]) * I.reduce.max(s, axis=1)[:, None]
+    y[:, :] = I.matmul(scaled, c[:, :], acc_dtype=I.f32)
+
+
+@pytest.mark.parametrize("size", [(7, 5, 40, 33), (70, 16, 90, 40), (1, 1, 1, 1), (33, 4, 3, 2)])
+def test_a_product_whose_left_rows_read_numbers_of_their_own(size, rng):
+    M, D, N, E = size
+
+    def oracle(a, b, c):
+        s = a.astype(np.float64) @ b
+        return ((s - s.min(1)[:, None]) * s.max(1)[:, None]) @ c
+    check(scores, [normal(rng, (M, D)), normal(rng, (D, N)), normal(rng, (N, E)), out((M, E), "f32")], oracle, floor=64.0 * N * D * D)

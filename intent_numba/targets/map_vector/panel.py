@@ -80,7 +80,8 @@ def _loop_columns(program: Program, stage: Stage, contracts) -> Panel | None:
         across = [a for a in ph.loops if a.name in (s.n_axes if m.name in s.m_axes else s.m_axes)]
         if not across:
             return None
-        products[id(s)] = tiles.product(ph, s, m, across[-1])
+        p = tiles.product(ph, s, m, across[-1])
+        products[id(s)] = replace(p, rows_apart=_reads(p.a, varying))
     if any(_reads(p.b, varying) for p in products.values()):
         return None
     panel = _panel(program, stage, m, None, FEW_ROWS, products, varying)

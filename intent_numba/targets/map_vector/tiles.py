@@ -40,13 +40,15 @@ def supports(dt: str) -> bool:
 
 @dataclass(frozen=True)
 class Product:
-    """A contraction seen as one matrix product over axes m and n; its other axes are bound outside."""
+    """A contraction seen as one matrix product over axes m and n; its other axes are bound outside. ``rows_apart``: ``a`` reads what
+    every row has for itself, so no lanes may run along m in it."""
     sink: Contract
     a: Node
     b: Node
     m: Axis
     n: Axis
     reduced: tuple[Axis, ...]
+    rows_apart: bool = False
 
     @property
     def dt(self) -> str:
@@ -55,7 +57,7 @@ class Product:
     @property
     def a_by_rows(self) -> bool:
         """Whether the elements of ``a`` are presumed consecutive along k, not along m."""
-        return _steps(self.a)[self.reduced[-1].name] >= _steps(self.a)[self.m.name]
+        return self.rows_apart or _steps(self.a)[self.reduced[-1].name] >= _steps(self.a)[self.m.name]
 
     @property
     def b_by_columns(self) -> bool:
