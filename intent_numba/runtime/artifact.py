@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import binding, launch
-from ..errors import InvalidInput
+from ..errors import IntegerOverflow, InvalidInput
 from .arrays import numpy_dtype
 from .driver import Build
 from .entries import Entries
@@ -71,6 +71,10 @@ class Artifact:
             run(self._build.kernel(), self._values(bound))
         except IndexError as error:
             raise InvalidInput(f"{self.__name__}: {error}") from None
+        except IntegerOverflow:
+            if self._build.compiled().origin == "compiled":
+                raise
+            raise IntegerOverflow(self._build.overflow()) from None             # what the cache keeps has no positions
 
     @entry
     def inspect(self, stage: str) -> str:
