@@ -30,6 +30,7 @@ from .constexpr import prune
 from .hints import FOREIGN, logic_hint, with_operand
 from .literals import report_statics, resolve_statics
 from .locals import joined_locals
+from .logic import values_of_logic
 from .structure import is_phi, names_read
 
 TYPING = IntentTypingContext()
@@ -193,6 +194,8 @@ def static_value(t):
 def infer(session: Session, pyfunc, args: tuple) -> Typed:
     """Specialise one function."""
     func_ir = untyped_ir(pyfunc)
+    if ACTIVE.policy.joins:
+        values_of_logic(func_ir)
     known = {}
     for name, t in zip(func_ir.arg_names, args):
         static, value = static_value(t)
