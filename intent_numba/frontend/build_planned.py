@@ -9,6 +9,7 @@ from ..typing.plans import Arithmetic, OperationPlan
 from ..typing.policy import FLOATS
 from . import build_checked
 from .emitter import Emitter
+from .shapes import is_tensor, place, shape_of
 from .values import Deferred, Lit, Negated, Product
 
 ON_FLOATS = {"floordiv": "floor_divide", "mod": "remainder", "power": "pow"}
@@ -66,9 +67,27 @@ def elementwise(e: Emitter, operation: str, args, what: str = "", **attrs):
     computed = plan.operands[-1].convert_to
     kind = (ON_FLOATS if computed in FLOATS else ON_INTEGERS).get(operation, operation)
     result = same_dtype(e, kind, values, what, **attrs)
+    if e.obligations and e.policy.joins and computed in FLOATS:
+        _divisor(e, operation, args, values[-1], result)
     if plan.output == "bool" or e.dtype(result) == plan.output:
         return result
     return conversion(e, "cast", result, plan.output)
+
+
+SIGNS = {"div": "/", "floordiv": "//", "mod": "%"}
+
+
+def _divisor(e: Emitter, operation: str, args, divisor, result) -> None:
+    """Of ``/`` between integers, and of ``//`` and ``%`` on floats, it is not zero (003, caller constraints)."""
+    from .build_obligations import owe
+    from .build_pointwise import same_dtype
+    if operation in ("floordiv", "mod") or operation == "div" and all(_integral(operand_of(e, x)) for x in args):
+        ok = same_dtype(e, "ne", [divisor, Lit(0.0)])
+        owe(e, place(e, ok, "bool", shape_of(result), is_tensor(result)), SIGNS[operation], "the divisor is zero")
+
+
+def _integral(operand) -> bool:
+    return operand not in FLOATS and not isinstance(operand, float)
 
 
 def evaluate(e: Emitter, x: Deferred, dt: str | None) -> Value:

@@ -196,6 +196,9 @@ def _divided_at_run_time(e: Emitter, source: Extent, rest: Extent) -> Extent:
     if rest.const == 0 or source.const is not None and rest.const is not None and source.const % rest.const:
         e.fail(IntentShapeError, f"I.reshape: {extent_text(source)} elements do not divide into {extent_text(rest)}")
     index = Scalar("index")
+    if e.obligations:
+        ok = e.one("ne", (e.value(Idx(rest)), e.const(0, "index")), Scalar("bool"))
+        e.emit("check", (ok,), (), error="input", operation="I.reshape", message="the product of the extents beside -1 is zero")
     n = e.one("floordiv", (e.value(Idx(source)), e.value(Idx(rest))), index)
     symbol = e.extent(n).symbol
     e.low[symbol] = Extent.of(0)

@@ -16,15 +16,17 @@ from ..errors import IntegerOverflow, InvalidInput, diagnostic
 from ..kir.ir import Kernel, Op, Region, Value, walk
 from ..kir.ops import OVERFLOW_MESSAGE, UPDATES
 from ..kir.types import Tensor, View
-from . import obligations, shadow
+from . import normalization, obligations, shadow
 from .interpreter import InterpreterError, _enter, _Frame, _guard
 from .memory import Memory, layout, resolve, spread
 
 
-def rehearse(kernel: Kernel, args: list) -> list:
-    """Run ``kernel`` on copies of ``args``, which are those of ``interpreter.run``; gives the arguments as they are afterwards. Raises
-    InvalidInput for the first violation, and IntegerOverflow where the policy ``checked`` does."""
+def rehearse(kernel: Kernel, args: list, relaxed: bool = False) -> list:
+    """Run ``kernel`` on copies of ``args``, which are those of ``interpreter.run``; gives the arguments as they are afterwards.
+    ``relaxed``: with the obligations of relaxed_normalization. Raises InvalidInput for the first violation, and IntegerOverflow where the
+    policy ``checked`` does."""
     frame = _Checked(kernel)
+    frame.finite = normalization.conditions(kernel) if relaxed else {}
     views = [p for p in kernel.params if isinstance(p.type, View)]
     copies = iter(shadow.copies([(a, p.type.access) for p, a in zip(kernel.params, args) if p in views]))
     own = []
@@ -86,6 +88,7 @@ class _Checked(_Frame):
         self.started = 0
         self.made = {r: op for op in walk(kernel.body) for r in op.results}
         self.measures = _measures(kernel)
+        self.finite: dict = {}
 
     def run(self, region: Region) -> list:
         for at, op in enumerate(region.ops):
@@ -102,6 +105,9 @@ class _Checked(_Frame):
             results = rule(self, op, [self.values[a.name] for a in op.args])
         else:
             check = RULES.get(op.kind)
+            for message, value, where in self.finite.get(op, ()):
+                where = where and (self.values[where[0].name], where[1])
+                self.refuse(op, message, normalization.broken(self.values[value.name], where), value)
             if check is not None:
                 check(self, op, [self.values[a.name] for a in op.args])
             results = self.operation(op) if op.kind != "scatter_reduce" else self.scattered(op)
@@ -208,7 +214,8 @@ class _Checked(_Frame):
         if kind == "write":
             refuse(lambda m: f"two elements are stored to one place of {what}", _repeated(memory, where))
         elif op.kind != "atomic_store" and op.attrs.get("kind") != "exchange":
-            refuse(lambda m: f"an element of {what} that nothing wrote is read", ~np.asarray(known.written[where]))
+            unwritten = ~np.asarray(known.written[where])
+            refuse(lambda m: f"an element of {what} that nothing wrote is read", unwritten if known.size == 1 else unwritten.any(-1))
         for depth in range(known.depth, len(self.parallels)):
             self._meet(known, depth, where, kind, refuse, what)
         if kind in ("write", "update"):
@@ -222,6 +229,9 @@ class _Checked(_Frame):
                 broken = (found >= level.base) & (found != level.number)
                 if level.seen and broken.any():
                     broken &= ~np.isin(found, list(level.seen))
+                if known.size > 1:
+                    found = np.take_along_axis(found, broken.argmax(-1)[..., None], -1)[..., 0]
+                    broken = broken.any(-1)
                 refuse(lambda m, found=found, other=other: f"this {NOUNS[kind]} of {what} and the {NOUNS[other]} of the same element at "
                        f"point {level.points[int(found.flat[m])]} have no order", broken)
         last, before = known.points(depth, kind, make=True)
@@ -295,6 +305,7 @@ def _extents(frame: _Checked, op: Op, args) -> None:
 
 
 def _reshape(frame: _Checked, op: Op, args) -> None:
+    _extents(frame, op, args)
     shape = frame.shape(op.result.type)
     if math.prod(shape) != args[0].size:
         raise Violation(op, f"{args[0].size} elements do not fill the shape {shape}, which has {math.prod(shape)}")

@@ -24,6 +24,8 @@ class Obligation:
 
 CHECKED = {
     "zero divisor": Obligation("000 4; 11", "an integer divisor of `//` and `%` is not zero", "the divisor is zero"),
+    "zero divisor, range_preserving": Obligation("003", "under `range_preserving` the divisor of `/` between integers and of `//` and `%` "
+                                                        "on floats is not zero", "the divisor is zero"),
     "quotient": Obligation("000 4; 11", "the least signed integer is not divided by -1 with `//`", "the quotient {} // -1 does not fit {}"),
     "shift": Obligation("000 4; 11", "a shift amount is at least 0 and below the width", "the shift amount is outside 0 .. {}"),
     "exponent": Obligation("003", "the exponent of an integer is not negative", "the exponent is negative"),
@@ -35,10 +37,12 @@ CHECKED = {
     "slice": Obligation("4", "a slice does not end before it begins", "the slice {}:{} ends before it begins"),
     "subregion": Obligation("2", "a subregion lies inside of its source and does not end before it begins",
                             "{} .. {} is not inside of its source, {} .. {}"),
-    "extent": Obligation("000 2", "extents of `I.full`, `I.zeros`, `I.buffer` are not negative",
+    "extent": Obligation("000 2", "extents of `I.full`, `I.zeros`, `I.buffer`, `I.reshape` are not negative",
                          "the extent of axis {} is {}, it must not be negative"),
     "reshape": Obligation("002 4", "what `I.reshape` is given fills the shape with an inferred extent",
                           "{} elements do not fill the shape {}"),
+    "inferred extent": Obligation("002 4", "the extents beside an inferred one of `I.reshape` are not zero",
+                                  "the product of the extents beside -1 is zero"),
     "index": Obligation("000 8", "an index of a read, a store, an atomic, a scatter or `I.gather` lies inside of its axis where `valid` "
                                  "holds",
                         "index {} is outside axis {} of {}, whose extent is {}"),
@@ -59,6 +63,10 @@ CHECKED = {
     "finite": Obligation("30", "values given to `I.quantize` are finite", "a value is not finite"),
     "inverse": Obligation("30", "the inverse of each block's extreme is finite", "the inverse of a block's extreme is not finite"),
     "bsum": Obligation("7", "each `bsum` of a Q8_K record is the sum of its values", "a bsum of rhs is not the sum of its values"),
+    "score": Obligation("000 5.6; 32", "with `relaxed_normalization`, valid scores of a normalised summary are finite",
+                        "a valid score is not finite"),
+    "weighted value": Obligation("000 5.6; 32", "with `relaxed_normalization`, values of its weighted contraction are finite",
+                                 "a value of the weighted contraction is not finite"),
 }
 """Obligations whose violation ``checks=True`` reports."""
 
@@ -76,7 +84,8 @@ LARGEST_ROUNDED = 464.0
 SPELLING = {"floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "power": "**", "random_bits": "I.random", "write": "store",
             "atomic_rmw": "I.atomic", "atomic_load": "I.atomic.load", "atomic_store": "I.atomic.store",
             "atomic_compare_exchange": "I.atomic.compare_exchange", "scatter_reduce": "I.scatter_reduce", "histogram": "I.histogram",
-            "domain": "I.domain", "reshape": "I.reshape", "buffer": "I.buffer", "broadcast": "I.full", "cast": "I.cast"}
+            "domain": "I.domain", "reshape": "I.reshape", "buffer": "I.buffer", "broadcast": "I.full", "cast": "I.cast",
+            "contract": "a contraction", "reduce": "I.reduce"}
 """Operations as programs write them."""
 
 

@@ -33,12 +33,14 @@ class Block:
 
 @dataclass
 class Shadow:
-    """What is known of one memory's elements. ``depth``: parallels around its creation, whose points cannot share it."""
+    """What is known of one memory's elements. ``depth``: parallels around its creation, whose points cannot share it. ``size``: units of
+    an element, a last axis of the arrays where there are several."""
     block: Block
     shape: tuple
     offset: int
     strides: tuple
     depth: int = 0
+    size: int = 1
     _views: dict = field(default_factory=dict)
 
     @staticmethod
@@ -62,11 +64,11 @@ class Shadow:
     def _view(self, key, source) -> np.ndarray:
         if key not in self._views:
             a = source()
-            strides = tuple(s * a.itemsize for s in self.strides)
-            if 0 in self.shape:
-                self._views[key] = np.zeros(self.shape, a.dtype)
+            shape, strides = (self.shape, self.strides) if self.size == 1 else ((*self.shape, self.size), (*self.strides, 1))
+            if 0 in shape:
+                self._views[key] = np.zeros(shape, a.dtype)
             else:
-                self._views[key] = np.ndarray(self.shape, a.dtype, a, self.offset * a.itemsize, strides)
+                self._views[key] = np.ndarray(shape, a.dtype, a, self.offset * a.itemsize, tuple(s * a.itemsize for s in strides))
         return self._views[key]
 
 
@@ -80,7 +82,7 @@ def copies(views) -> list[tuple[np.ndarray, Shadow]]:
         for i in members:
             array, access = views[i]
             offset = _address(array) - low
-            shadow = Shadow(block, array.shape, offset // unit, tuple(s // unit for s in array.strides))
+            shadow = Shadow(block, array.shape, offset // unit, tuple(s // unit for s in array.strides), size=array.itemsize // unit)
             if access != "out":
                 shadow.written[...] = True
             out[i] = np.ndarray(array.shape, array.dtype, data, offset, array.strides), shadow

@@ -123,7 +123,7 @@ class Artifact:
         if self._build.options.checks:
             from ..reference import rehearse
             bound.stage_in()
-            rehearse(self._build.rehearsed(), self._values(bound))
+            rehearse(self._build.rehearsed(), self._values(bound), self._build.options.numerics == "relaxed_normalization")
 
     def _values(self, bound: binding.Bound) -> list:
         """The arguments as the interpreter takes them."""

@@ -32,6 +32,7 @@ class Plant:
     mark: str
     text: str
     pure: bool = True
+    policy: str = "strict"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ M, N = 3, 70
 """Rows and columns of the arrays: the columns are more than one segment of a region operation."""
 
 _HEAD = """
-@intent.kernel
+@intent.kernel(policy="{policy}")
 def kernel(a: I.In[I.{ta}, ("M", "N")], b: I.In[I.{tb}, ("M", "N")], t: I.In[I.f32, (5,)], n: I.In[I.i32, (5,)],
            y: I.InOut[I.{result}, ("M", "N")], w: I.InOut[I.f32, ("M", "N")]):
     M, N = a.shape
@@ -126,10 +127,10 @@ SITES = {
 
 def kernel_of(plant: Plant, site: str):
     """(kernel, its source lines) of a helper at a site."""
-    text = SITES[site].source.format(ta=plant.types[0], tb=plant.types[1], result=plant.result)
+    text = SITES[site].source.format(ta=plant.types[0], tb=plant.types[1], result=plant.result, policy=plant.policy)
     body = "".join(f"    {line}\n" for line in plant.body.splitlines())
     source = f"@intent.fn\ndef helper(a, b, t, n):\n{body}\n\n" + text
-    name = f"<planted {plant.name} {plant.types} in {site} {hash(plant.body)}>"
+    name = f"<planted {plant.name} {plant.types} {plant.policy} in {site} {hash(plant.body)}>"
     linecache.cache[name] = len(source), None, source.splitlines(True), name
     scope = {"intent": intent, "I": I, "__name__": "planted"}
     exec(compile(source, name, "exec"), scope)

@@ -47,16 +47,22 @@ PLANTS = [
           "I.gather(t, index=a, valid=b != 0, fill=-1.0)", "index 5 is outside axis 0 of "),
     Plant("assumption", "I.assume_in_bounds(a, t, axis=0)\nreturn a", ("i32", "i32"), "i32", ((0, 0), (4, 0)), (-1, 0),
           "I.assume_in_bounds", "I.assume_in_bounds(a, t, axis=0)", "the index is outside of axis 0"),
+    Plant("zero divisor, range_preserving", "return 1.5 + a / b", ("i16", "i32"), "f32", ((7, 2), (0, -3)), (4, 0), "/", "a / b",
+          "the divisor is zero", policy="range_preserving"),
+    Plant("zero divisor, range_preserving", "return a % b", ("f32", "i8"), "f32", ((7.5, 2), (-0.0, -3)), (4.0, 0), "%", "a % b",
+          "the divisor is zero", policy="range_preserving"),
+    Plant("zero divisor, range_preserving", "return a // b", ("f32", "f64"), "f64", ((7.5, 2), (np.inf, -3)), (4.0, -0.0), "//", "a // b",
+          "the divisor is zero", policy="range_preserving"),
 ]
 
 
 def report(kernel, args, error=intent.InvalidInput):
     """The violation that a rehearsal finds; the arrays stay as they are."""
-    own = [x.copy() for x in args]
+    own = [np.array(x) for x in args]
     with pytest.raises(error) as caught:
-        reference.rehearse(rehearsed(kernel), own)
+        reference.rehearse(rehearsed(kernel), [x if x.ndim or isinstance(y, np.ndarray) else y for x, y in zip(own, args)])
     for x, y in zip(own, args):
-        assert x.tobytes() == y.tobytes()
+        assert x.tobytes() == np.asarray(y).tobytes()
     return caught.value
 
 

@@ -40,7 +40,7 @@ def pooled(x: I.In[I.f32, ("R", 4)], offsets: I.In[I.i32, ("G1",)], place: I.In[
             y[g, 0] = y[g, 0] + total
     some = x[step[0]:step[2], 2]
     kept = I.zeros((head[0] + 2,), I.f32)
-    wide = I.reshape(z[:], (-1, 2))
+    wide = I.reshape(z[:], (-1, step[2] - 3))
     z[0] = I.reduce.sum(I.reduce.sum(wide, axis=0), axis=0) + I.reduce.sum(kept, axis=0) + I.reduce.sum(some, axis=0)
     for g in range(G):
         back = z[head[g]:head[g] + 2]
@@ -139,6 +139,8 @@ CASES = [
     (pooled, {("step", 3): 0, ("step", 2): -1}, "I.domain", "I.domain(0, head[g], step[g])", "the step is -1, it must be positive", (2,)),
     (pooled, {("step", 0): 6}, "I.domain", "x[step[0]:step[2], 2]", "the slice 6:5 ends before it begins", ()),
     (pooled, {("head", 0): -3}, "I.full", "I.zeros((head[0] + 2,), I.f32)", "the extent of axis 0 is -1, it must not be negative", ()),
+    (pooled, {("step", 2): 3}, "I.reshape", "I.reshape(z[:]", "the product of the extents beside -1 is zero", ()),
+    (pooled, {("step", 2): 2}, "I.reshape", "I.reshape(z[:]", "the extent of axis 0 is -8, it must not be negative", ()),
     (pooled, {"z": np.ones(7, "f4")}, "I.reshape", "I.reshape(z[:]", "7 elements do not fill the shape (3, 2), which has 6", ()),
     (pooled, {("head", 3): -1}, "read", "z[head[g]:head[g] + 2]", "index -1 is outside axis 0 of 'z', whose extent is 8", (3, 0)),
     (pooled, {("head", 1): 7}, "read", "z[head[g]:head[g] + 2]", "index 8 is outside axis 0 of 'z', whose extent is 8", (1, 1)),
@@ -197,8 +199,48 @@ def test_reported(kernel, changes, operation, mark, text, at):
     assert_reported(report(kernel, list(args.values())), kernel, lines, operation, mark, text, at)
 
 
+@intent.kernel
+def attended(q: I.In[I.f32, ("M", "D")], k: I.In[I.f32, ("N", "D")], v: I.In[I.f16, ("N", "E")], ok: I.In[I.bool, ("M", "N")],
+             y: I.Out[I.f32, ("M", "E")], z: I.Out[I.f16, ("M", "E")]):
+    s = I.matmul(q[:, :], k[:, :], acc_dtype=I.f32, transpose_rhs=True)
+    top = I.mask(s, valid=ok[:, :], fill=-I.inf)
+    w = I.exp2((top - I.reduce.max(top, axis=1)[:, None]) * 1.5)
+    y[:, :] = I.matmul(w, I.cast(v[:, :], I.f32), acc_dtype=I.f32) / I.reduce.sum(w, axis=1)[:, None]
+    for i in I.parallel(I.domain(0, q.shape[0])):
+        t = I.matvec(k[:, :], q[i, :], acc_dtype=I.f32)
+        e = I.exp(t - I.reduce.max(t, axis=0))
+        p = I.cast(e / I.reduce.sum(e, axis=0), I.f16)
+        z[i, :] = I.cast(I.vecmat(p, v[:, :], acc_dtype=I.f32), I.f16)
+
+
+SCORE, WEIGHTED = "a valid score is not finite", "a value of the weighted contraction is not finite"
+
+
+@pytest.mark.parametrize("where, value, mark, text, at", [
+    (None, 0, "", "", ()), (("ok", slice(None), 2), False, "", "", ()),
+    (("k", 2, 0), np.inf, "I.reduce.max(top", SCORE, (0, 2)), (("q", 1, 1), np.nan, "I.reduce.max(top", SCORE, (1, 0)),
+    (("v", 3, 1), -np.inf, "I.matmul(w", WEIGHTED, (3, 1))])
+def test_relaxed_normalization_needs_finite_operands(where, value, mark, text, at):
+    """What is not valid may be anything as a score, but takes part in the contraction."""
+    rng = np.random.default_rng(3)
+    args = {name: rng.standard_normal(shape).astype("f4") for name, shape in (("q", (3, 4)), ("k", (5, 4)), ("v", (5, 2)))}
+    args |= {"v": args["v"].astype("f2"), "ok": np.ones((3, 5), bool), "y": np.zeros((3, 2), "f4"), "z": np.zeros((3, 2), "f2")}
+    if where:
+        args[where[0]][where[1:]] = value
+    plain, relaxed = (intent.compile(attended, options=intent.CompileOptions(checks=True, numerics=n)) for n in
+                      ("source", "relaxed_normalization"))
+    want = plain.run(*list(args.values())[:4])
+    if not text:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(relaxed.run(*list(args.values())[:4]), want))
+        return
+    with pytest.raises(intent.InvalidInput) as caught:
+        relaxed.run(*list(args.values())[:4])
+    lines = inspect.getsource(inspect.getmodule(attended.pyfunc)).splitlines()
+    assert_reported(caught.value, attended, lines, None, mark, text, at)
+
+
 def test_every_obligation_is_broken_somewhere():
-    texts = [p.text for p in PLANTS] + [case[4] for case in CASES]
+    texts = [p.text for p in PLANTS] + [case[4] for case in CASES] + [SCORE, WEIGHTED]
     for name, duty in CHECKED.items():
         pattern = re.escape(duty.message).replace(re.escape("{}"), ".*")
         assert any(re.match(pattern, text) for text in texts), name
