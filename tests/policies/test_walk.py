@@ -1,4 +1,5 @@
-"""Every plan of every policy: type inference gives what the plan says, and compiled code gives the bits of the reference.
+"""Every plan of every policy: type inference gives what the plan says, compiled code gives the bits of the reference, and both give what
+NumPy gives in the dtypes that the plan names.
 
 The types are compared for all plans. Programs are made of batches of plans; ``INTENT_WALK=all`` runs every batch (an hour), otherwise a
 sample that holds every operation runs, with ``INTENT_WALK_SAMPLES`` plans of each.
@@ -19,7 +20,7 @@ from intent_numba.typing.checked_rules import PLANNED_ONLY
 from intent_numba.typing.plans import OperandRole
 from intent_numba.typing.policy import FLOATS, POINTWISE, SIGNED, int_range, policy_named, resolvable_plans, resolve_operation_plan
 from intent_numba.typing.types import DTypeT, Lit, NoneT, Tensor
-from tests.support import check, numpy_dtype, out
+from tests.support import assert_same_bits, check, numpy_dtype, out
 
 POLICIES = ("strict", "range_preserving", "checked")
 ALL = os.environ.get("INTENT_WALK") == "all"
@@ -152,6 +153,32 @@ def statement(n: int, plan, operands, policy: str):
     return [f"{y}[{':' if shape else '()'}] = {value}"], (plan.output, shape), views
 
 
+BY_NUMPY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "elementwise_mul": np.multiply, "div": np.divide, "eq": np.equal,
+            "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "and": np.bitwise_and,
+            "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift, "neg": np.negative, "abs": np.abs,
+            "not": np.invert, "logical_not": np.logical_not, "sqrt": np.sqrt, "select": np.where, "store": lambda to, x: x,
+            "floordiv": np.floor_divide, "mod": np.remainder, "condition": lambda x: x,
+            "join": lambda x, y: np.where(np.arange(COUNT) % 2 == 0, x, y)}
+"""What the words of a plan mean, for operations that NumPy has in every dtype; f8 is left to the tests of conversions."""
+
+
+def by_plan(plan, operands, policy: str):
+    """The result that the plan describes: operands converted, one operation, the result converted."""
+    dtypes = {plan.output, *(o.dtype for o in plan.operands), *(o.convert_to for o in plan.operands)}
+    if plan.operation not in BY_NUMPY or any(str(dt).startswith("f8") for dt in dtypes):
+        return None
+    on_floats = plan.operation in ("floordiv", "mod") and plan.operands[-1].convert_to in FLOATS
+    if on_floats or plan.operation == "shl" and plan.operands[0].dtype != plan.operands[0].convert_to:
+        return None
+    small = policy == "checked" or plan.operation == "store"
+    values = []
+    for k, (x, o) in enumerate(zip(operands, plan.operands)):
+        x = data(k, x, small) if isinstance(x, str) else np.array(x)
+        values.append(x != 0 if o.convert_to == "bool" else x.astype(numpy_dtype(o.convert_to)))
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(BY_NUMPY[plan.operation](*values), (COUNT,)).astype(numpy_dtype(plan.output))
+
+
 def batches(policy: str) -> list:
     found = [p for p in plans_of(policy) if p.operation not in TYPED_ONLY]
     if not ALL:
@@ -164,8 +191,8 @@ def batches(policy: str) -> list:
 
 @pytest.mark.parametrize("policy, batch", [pytest.param(p, i, id=f"{p}-{i}") for p in POLICIES for i in range(len(batches(p)))])
 def test_compiled_plans_give_the_bits_of_the_reference(policy, batch):
-    lines, outs, views = [], [], {}
-    for n, plan in enumerate(batches(policy)[batch]):
+    lines, outs, views, plans = [], [], {}, batches(policy)[batch]
+    for n, plan in enumerate(plans):
         body, result, used = statement(n, plan, operands_of(plan, policy), policy)
         lines += body
         outs.append(result)
@@ -176,7 +203,11 @@ def test_compiled_plans_give_the_bits_of_the_reference(policy, batch):
     exec(f"def walked({', '.join(params)}):\n    " + "\n    ".join(lines) + "\n", scope)
     args = [np.zeros(COUNT, np.float32), *(data(*key) for key in views.values()), *(out(shape, dt) for dt, shape in outs)]
     try:
-        check(intent.kernel(policy=policy)(scope["walked"]), args, layouts=("mixed",))
+        results = check(intent.kernel(policy=policy)(scope["walked"]), args, layouts=("mixed",))
+        for got, plan in zip(results, plans):
+            want = by_plan(plan, operands_of(plan, policy), policy)
+            if want is not None:
+                assert_same_bits(got, want, str(plan))
     except BaseException:
         print("\n".join(lines))
         raise
