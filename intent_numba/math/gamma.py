@@ -1,17 +1,19 @@
-"""lgamma: how is log|Gamma(x)| computed so that its zeros at 1 and 2 stay exact?
+"""lgamma: how is log|Gamma(x)| computed so that its zeros stay exact?
 
 With d the distance from 1 and L(d) = log Gamma(1 + d) = d G(d) on [-1/2, 1/2], a polynomial whose leading steps are pairs:
   [-1/2, 1/2)  L(x) - log|x|         [1/2, 3/2)  L(x - 1)        [3/2, 5/2)  L(x - 2) + log(x - 1)
   from 5/2     (x - 1/2)(log x - 1) + (log 2 pi - 1)/2 + S(1/x^2)/x, Stirling's form, which overflows only with the result
   below -1/2   log pi - log(a sin(pi a)) - log Gamma(a) with a = -x; a sin(pi a) is a pair too
 All of it is one expression A log w + B with A, w and B selected.
-Bounds: within 1 ULP in f32 and f64 for x >= -1/2. Below, the error is about 2^-34 (f32) and 2^-64 (f64) absolute, which
-shows near the result's other zeros: within 1 ULP where |result| exceeds 2^-10.
+The reflection's error is about 2^-34 (f32) and 2^-64 (f64) absolute; next to the result's zeros below -2, where that shows,
+gamma_zeros takes over.
+Bounds: within 1 ULP in f32 and f64.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from intent_numba.math.gamma_zeros import near_zero
 from intent_numba.math.pair import fast_two_sum, log_pair, two_product, two_sum
 from intent_numba.math.term import INF, Term, fma, hexes, horner, two, where
 
@@ -139,7 +141,8 @@ def _reflected(a: Term, high: Term, low: Term) -> Term:
     first, first_low = two_sum(a.const(t.log_pi[0]), -log)
     total, total_low = two_sum(first, -high)
     result = total + (total_low + (first_low + (t.log_pi[1] - log_low - low)))
-    return where(r.eq(0.0), INF, result)
+    near, value = near_zero(a)
+    return where(r.eq(0.0), INF, where(near, value, result))
 
 
 def lgamma(x: Term) -> Term:

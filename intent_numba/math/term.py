@@ -202,9 +202,9 @@ def where(cond: Term, a, b) -> Term:
 
 
 def horner(x: Term, coefficients) -> Term:
-    """The polynomial with these coefficients, lowest power first, by a chain of FMAs."""
+    """The polynomial with these coefficients, numbers or terms, lowest power first, by a chain of FMAs."""
     *rest, top = coefficients
-    acc = x.const(top)
+    acc = x.lift(top)
     for c in reversed(rest):
         acc = fma(acc, x, c)
     return acc

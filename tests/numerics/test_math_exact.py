@@ -12,8 +12,9 @@ from intent_numba.kir.types import BITS, INTEGERS, SIGNED, int_range
 from intent_numba.reference.operations import NUMPY as HELD
 from intent_numba.reference.operations import Operations, Typed, convert
 
+from .samples import every_exponent
 from .test_math_special import same
-from .ulp import NUMPY, every_exponent, run
+from .ulp import NUMPY, run
 
 INF, NAN = float("inf"), float("nan")
 EDGES = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-40, -1e-40, 2.5, -2.5]

@@ -62,8 +62,8 @@ class Recorder:
 BINARY_KINDS = ("pow", "floor_divide", "remainder", "maximum", "minimum", "maximum_num", "minimum_num")
 OWN = {"f32": {"f32", "i32", "u32", "bool"}, "f64": {"f64", "i64", "u64", "bool"}}
 LENGTH = {"exp": 25, "exp2": 25, "sigmoid": 50, "tanh": 40, "log": 35, "log1p": 50, "rsqrt": 15, "erf": 50,
-          "maximum": 12, "minimum": 12, "maximum_num": 12, "minimum_num": 12}
-"""Steps of the f32 programs that stand in hot loops."""
+          "lgamma": 440, "maximum": 12, "minimum": 12, "maximum_num": 12, "minimum_num": 12}
+"""Steps of f32 programs; the first ones stand in hot loops."""
 
 
 @pytest.mark.parametrize("dt", ["f32", "f64"])
@@ -73,7 +73,7 @@ def test_float_programs(kind, dt):
     assert math.program(kind, dt)(o, *[dt] * (2 if kind in BINARY_KINDS else 1)) == dt
     assert o.dtypes <= OWN[dt]
     if dt == "f32":
-        assert o.steps <= LENGTH.get(kind, 400)
+        assert o.steps <= LENGTH.get(kind, 200)
 
 
 def test_random_bits_are_words():

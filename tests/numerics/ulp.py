@@ -1,21 +1,49 @@
-"""How far is a result from the exact value, in units of its last place?  Samples, runs and measures for ``math``."""
+"""How far is a result from the exact value, in units of its last place?
+
+The unit is that of the binade of the exact value, subnormals included. Beyond the largest number a format goes on as if its
+last binade had a successor: infinity stands for the power of two there, and is exact where it is the rounded result. NaN is
+as far as can be from a number; so is a wrong sign, of zeros too.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import mpmath
+import gmpy2
+import numba
 import numpy as np
+from gmpy2 import mpfr
 
 from intent_numba import math
 from intent_numba.reference.operations import Operations, Typed
 
-NUMPY = {"f32": np.float32, "f64": np.float64}
-UNSIGNED = {"f32": np.uint32, "f64": np.uint64}
-MANTISSA = {"f32": 23, "f64": 52}
-LEAST = {"f32": -149, "f64": -1074}
+from . import oracle
 
-Zone = tuple[float, float]
-"""An interval sampled evenly when it holds zero or is short, else evenly in the logarithm."""
+NUMPY = {"f32": np.float32, "f64": np.float64}
+
+
+@dataclass(frozen=True)
+class Format:
+    mant: int
+    """Bits of the significand without the hidden one."""
+    least: int
+    """The exponent of the smallest normal number."""
+    most: int
+    """The exponent of the largest number."""
+    largest: float
+    infinite: bool = True
+    """Whether overflow gives an infinity; else it gives NaN."""
+
+    @property
+    def edge(self) -> float:
+        """From here on a value rounds to infinity (below f64)."""
+        return self.largest + 2.0 ** (self.most - self.mant) / 2
+
+
+FORMATS = {
+    "f8e4m3fn": Format(3, -6, 8, 448.0, False), "f8e5m2": Format(2, -14, 15, 57344.0), "f16": Format(10, -14, 15, 65504.0),
+    "bf16": Format(7, -126, 127, (2 - 2.0 ** -7) * 2.0 ** 127), "f32": Format(23, -126, 127, (2 - 2.0 ** -23) * 2.0 ** 127),
+    "f64": Format(52, -1022, 1023, (2 - 2.0 ** -52) * 2.0 ** 1023),
+}
 
 
 def run(kind: str, dt: str, *arrays) -> np.ndarray:
@@ -24,59 +52,70 @@ def run(kind: str, dt: str, *arrays) -> np.ndarray:
         return math.program(kind, dt)(Operations(), *(Typed(dt, np.asarray(a)) for a in arrays)).array
 
 
-def every_exponent(dt: str, rng, per_binade: int) -> np.ndarray:
-    """Both signs of every binade, subnormals included: its two ends and random significands."""
-    m = MANTISSA[dt]
-    exponents = np.arange(2 ** (31 - m if dt == "f32" else 63 - m) - 1, dtype=np.uint64)
-    parts = np.concatenate([np.zeros(1, np.uint64), np.full(1, 2 ** m - 1, np.uint64),
-                            rng.integers(0, 2 ** m, per_binade, dtype=np.uint64)])
-    codes = (exponents[:, None] << np.uint64(m) | parts[None, :]).ravel()
-    sign = np.uint64(1 << (31 if dt == "f32" else 63))
-    return np.concatenate([codes, codes | sign]).astype(UNSIGNED[dt]).view(NUMPY[dt])
+@numba.njit(nogil=True)
+def _ordinary_errors(got, exact, mant, least, most, edge):
+    """Errors where result and value are numbers of one sign inside the range, else -1; a loop of vectors."""
+    codes, results = exact.view(np.int64), got.view(np.int32)
+    out = np.empty(got.size)
+    inverses = out.view(np.int64)
+    for i in range(got.size):
+        exponent = min(max((codes[i] >> 52 & 2047) - 1023, least), most)
+        inverses[i] = (mant - exponent + 1023) << 52
+    for i in range(got.size):
+        y, z = np.float64(got[i]), exact[i]
+        ordinary = (abs(z) < edge) & (abs(y) < np.inf) & ((codes[i] < 0) == (results[i] < 0))
+        out[i] = abs(y - z) * out[i] if ordinary else -1.0
+    return out
 
 
-def spread(zones: Sequence[Zone], dt: str, rng, count: int) -> np.ndarray:
-    parts = []
-    for low, high in zones:
-        if low > 0 and high > 4 * low or high < 0 and low < 4 * high:
-            sign = 1.0 if low > 0 else -1.0
-            parts.append(sign * np.exp(rng.uniform(np.log(min(abs(low), abs(high))), np.log(max(abs(low), abs(high))), count)))
+@numba.njit(nogil=True)
+def _errors(got, exact, mant, least, most, edge, infinite):
+    out = _ordinary_errors(got, exact, mant, least, most, edge)
+    end = 2.0 ** (most + 1)
+    for i in range(got.size):
+        if out[i] >= 0.0:
+            continue
+        y, z = np.float64(got[i]), exact[i]
+        if y != y or z != z:
+            overflow = not infinite and abs(z) >= edge
+            out[i] = 0.0 if y != y and (z != z or overflow) else np.inf
+        elif np.signbit(y) != np.signbit(z):
+            out[i] = np.inf
+        elif abs(z) >= edge and np.isinf(y):
+            out[i] = 0.0
+        elif np.isinf(z):
+            out[i] = np.inf
         else:
-            parts.append(rng.uniform(low, high, count))
-    return np.concatenate(parts).astype(NUMPY[dt])
+            out[i] = abs(min(max(y, -end), end) - z) * 2.0 ** (mant - most)
+    return out
 
 
-def errors_f32(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Errors of f32 results against f64 values, where the f64 value rounds to a finite f32."""
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(np.float32)
-        unit = np.ldexp(1.0, np.maximum(np.frexp(np.abs(exact))[1] - 24, -149))
-        error = np.abs(got.astype(np.float64) - exact) / unit
-    finite = np.isfinite(rounded)
-    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-    # At the end of the range the format's largest number is as near as infinity to half a unit.
-    edge = ~finite & np.isfinite(got) & np.isfinite(exact)
-    return np.where(finite | edge, np.where(np.isfinite(got), error, np.where(same, 0.0, np.inf)), np.where(same, 0.0, np.inf))
+def errors(dt: str, got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Errors of results below f64 against f64 values."""
+    f = FORMATS[dt]
+    return _errors(np.ascontiguousarray(got, np.float32), exact, f.mant, f.least, f.most, f.edge, f.infinite)
 
 
-def error_f64(got: float, exact: mpmath.mpf) -> float:
-    """The error of one finite f64 result."""
-    if exact == 0:
-        return 0.0 if got == 0 else float("inf")
-    exponent = max(int(mpmath.floor(mpmath.log(abs(exact), 2))) - 52, LEAST["f64"])
-    return float(abs(mpmath.mpf(float(got)) - exact) / mpmath.ldexp(1, exponent))
+def error_at(dt: str, got: float, exact: mpfr) -> float:
+    """The error of one result of any format, inside a ``CONTEXT`` of the oracle."""
+    f = FORMATS[dt]
+    edge = mpfr(f.largest) + gmpy2.exp2(f.most - f.mant - 1)
+    if got != got or gmpy2.is_nan(exact):
+        overflow = not f.infinite and abs(exact) >= edge
+        return 0.0 if got != got and (gmpy2.is_nan(exact) or overflow) else float("inf")
+    if np.signbit(got) != gmpy2.is_signed(exact):
+        return float("inf")
+    if abs(exact) >= edge and np.isinf(got):
+        return 0.0
+    if exact == 0 or not gmpy2.is_finite(exact):
+        return 0.0 if got == exact else float("inf")
+    exponent = min(max(gmpy2.get_exp(exact) - 1, f.least), f.most)
+    number = mpfr(got) if np.isfinite(got) else gmpy2.copy_sign(gmpy2.exp2(f.most + 1), exact)
+    return float(abs(number - exact) * gmpy2.exp2(f.mant - exponent))
 
 
-def worst_f64(kind: str, exact: Callable, xs: np.ndarray) -> tuple[float, float]:
-    """The largest error over the points whose exact value is inside the format's range, and where it is."""
-    got = run(kind, "f64", xs)
-    worst, place = 0.0, float("nan")
-    with mpmath.workprec(140):
-        for x, y in zip(xs.tolist(), got.tolist()):
-            value = exact(mpmath.mpf(x))
-            if abs(value) > mpmath.mpf(2) ** 1023:
-                continue
-            error = error_f64(y, value)
-            if not error <= worst:
-                worst, place = error, x
-    return worst, place
+def errors_exact(kind: str, dt: str, got: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """Errors of results of any format against MPFR."""
+    with oracle.CONTEXT():
+        return np.array([error_at(dt, y, oracle.evaluate(kind, *numbers))
+                         for y, *numbers in zip(got.tolist(), *(c.tolist() for c in columns))])
