@@ -1,12 +1,18 @@
-"""Do the elementary functions give the exact values that 000 section 5 and C99 ask for: zeros, poles, infinities, NaN?"""
+"""Do the elementary functions give the exact values that 000 section 5 and C99 ask for: zeros, poles, infinities, NaN?
+
+Each is asked of the interpreter and of compiled code, in every float dtype.
+"""
 from __future__ import annotations
 
+import itertools
 import math as pymath
 
 import numpy as np
 import pytest
 
-from .ulp import NUMPY, run
+from .accuracy import DTYPES, Subject, compiled, interpreted
+from .build import ARRAYS
+from .ulp import FORMATS, NUMPY, run
 
 INF, NAN = float("inf"), float("nan")
 
@@ -25,25 +31,49 @@ EXACT = {
     "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (-7.0, 2.0), (40.0, 0.0)],
     "i0": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (800.0, INF), (-800.0, INF)],
     "lgamma": [(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-1.0, INF), (-7.0, INF), (-1e30, INF), (INF, INF), (-INF, INF)],
+    "sqrt": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, NAN), (-1.0, NAN), (-1e-40, NAN), (4.0, 2.0), (2.0 ** -148, 2.0 ** -74)],
+    "abs": [(0.0, 0.0), (-0.0, 0.0), (-3.0, 3.0), (INF, INF), (-INF, INF), (-2.0 ** -149, 2.0 ** -149)],
+    "floor": [(0.0, 0.0), (-0.0, -0.0), (0.5, 0.0), (-0.5, -1.0), (-2.0 ** -149, -1.0), (2.5, 2.0), (INF, INF), (-INF, -INF)],
+    "ceil": [(0.0, 0.0), (-0.0, -0.0), (0.5, 1.0), (-0.5, -0.0), (2.0 ** -149, 1.0), (2.5, 3.0), (INF, INF), (-INF, -INF)],
 }
+QUOTIENTS = [(1.0, 0.0, INF), (-1.0, 0.0, -INF), (1.0, -0.0, -INF), (0.0, 0.0, NAN), (INF, INF, NAN), (1.0, INF, 0.0), (-1.0, INF, -0.0),
+             (0.0, -5.0, -0.0), (INF, 0.0, INF), (INF, -2.0, -INF), (6.0, 3.0, 2.0), (NAN, 1.0, NAN), (0.0, NAN, NAN)]
 KEEPS_SMALL = ("log1p", "tanh", "sin", "asin")
 """Functions whose value at a subnormal is that number."""
 
 
-@pytest.mark.parametrize("dt", ["f32", "f64"])
+def in_format(values, dt: str) -> np.ndarray:
+    """Numbers of ``dt``; those beyond its range become what overflow gives."""
+    values = np.array(values, np.float64)
+    beyond = INF if FORMATS[dt].infinite else NAN
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(values) > FORMATS[dt].largest, np.copysign(beyond, values), values).astype(ARRAYS[dt])
+
+
+def check_exact(kind: str, dt: str, table) -> None:
+    """Every row of (arguments ..., result) whose arguments ``dt`` has."""
+    rows = [row for row in table if all(v != v or v == float(in_format(v, dt)) for v in row[:-1])]
+    *columns, expected = (in_format(column, dt) for column in zip(*rows))
+    for results in (interpreted, compiled):
+        same(results(Subject(kind), dt, tuple(columns)), expected)
+
+
+@pytest.mark.parametrize("dt", DTYPES)
 @pytest.mark.parametrize("kind", EXACT)
 def test_exact_values(kind, dt):
-    x = np.array([a for a, _ in EXACT[kind]] + [NAN, -NAN], NUMPY[dt])
-    expected = np.array([b for _, b in EXACT[kind]] + [NAN, NAN], NUMPY[dt])
-    same(run(kind, dt, x), expected)
+    check_exact(kind, dt, [*EXACT[kind], (NAN, NAN), (-NAN, NAN)])
 
 
-@pytest.mark.parametrize("dt", ["f32", "f64"])
+@pytest.mark.parametrize("dt", DTYPES)
+def test_exact_quotients(dt):
+    check_exact("fdiv", dt, QUOTIENTS)
+
+
+@pytest.mark.parametrize("dt", DTYPES)
 @pytest.mark.parametrize("kind", KEEPS_SMALL)
 def test_subnormals_pass_through(kind, dt):
-    tiny = np.finfo(NUMPY[dt]).smallest_subnormal
-    x = np.array([tiny, -tiny, 12345 * tiny, -12345 * tiny], NUMPY[dt])
-    same(run(kind, dt, x), x)
+    tiny = 2.0 ** (FORMATS[dt].least - FORMATS[dt].mant)
+    check_exact(kind, dt, [(v, v) for k in (1, 2, 3, 2 ** FORMATS[dt].mant - 1) for v in (k * tiny, -k * tiny)])
 
 
 def test_results_that_are_subnormal():
@@ -92,12 +122,15 @@ def c99_pow(x: float, y: float) -> float:
     return None
 
 
-@pytest.mark.parametrize("dt", ["f32", "f64"])
+@pytest.mark.parametrize("dt", DTYPES)
 def test_pow_is_c99(dt):
-    pairs = [(x, y, c99_pow(*np.array([x, y], NUMPY[dt]).tolist())) for x in SPECIAL for y in SPECIAL]
-    x, y, expected = (np.array(column, NUMPY[dt]) for column in zip(*[p for p in pairs if p[2] is not None]))
-    same(run("pow", dt, x, y), expected)
-    x, y = (np.array(column, NUMPY[dt]) for column in list(zip(*[p for p in pairs if p[2] is None]))[:2])
+    check_exact("pow", dt, [(x, y, z) for x in SPECIAL for y in SPECIAL if (z := c99_pow(x, y)) is not None])
+
+
+@pytest.mark.parametrize("dt", ["f32", "f64"])
+def test_ordinary_powers_of_special_arguments(dt):
+    pairs = [(x, y) for x, y in itertools.product(np.array(SPECIAL, NUMPY[dt]).tolist(), repeat=2) if c99_pow(x, y) is None]
+    x, y = (np.array(column, NUMPY[dt]) for column in zip(*pairs))
     got = run("pow", dt, x, y)
     with np.errstate(all="ignore"):
         wide = np.power(x.astype(np.float64), y.astype(np.float64)).astype(NUMPY[dt])
@@ -115,6 +148,8 @@ def test_exact_powers(dt):
 
 def same(got: np.ndarray, expected: np.ndarray):
     """Equal, NaN where NaN, and of one sign."""
-    ok = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
     assert got.dtype == expected.dtype
+    if got.dtype not in (np.float32, np.float64):
+        got, expected = got.astype(np.float64), expected.astype(np.float64)
+    ok = (got == expected) & (np.signbit(got) == np.signbit(expected)) | np.isnan(got) & np.isnan(expected)
     assert ok.all(), [(i, got[i], expected[i]) for i in np.nonzero(~ok)[0][:8]]
