@@ -14,10 +14,13 @@ import pytest
 import intent_numba as intent
 import intent_numba.language as I
 from intent_numba.runtime import fingerprint
+from tests.language.test_atomics import of_kind
 from tests.language.test_quantized import one_dot, quantize
 from tests.language.test_region import flash_attention, folded_sum, gated_delta, linear_attention, mean_variance, state_space
 from tests.language.test_scaled import mixed_gemm
+from tests.language.test_scatter import dear
 from tests.language.test_sparse import gemm_2_4, places
+from tests.policies.test_checked_kernels import floats
 from tests.programs.test_products import attention, contract_case, gemm, vectors
 from tests.programs.test_reductions import centred, layer_norm, nested_axes, segment_sums, softmax
 from tests.programs.test_scans import affine_scan, compaction, prefix, welford
@@ -91,6 +94,17 @@ def quantized(rng):
     return one_dot, [rng.integers(0, 255, (5, 144), "u1") & 0x3B, quantize(normal(rng, (5, 256))), out((), "f32")], {}
 
 
+def atomic_sum(which):
+    return lambda rng: (of_kind("add", I.f32)[which], [rng.integers(0, 3, 700), normal(rng, 700), np.zeros(3, np.float32)], {})
+
+
+def checked_chains(rng):
+    M, K = 5, 260
+    shapes = [(M,), (M,), (M,), (), (M, K), (M, K)]
+    return floats, [normal(rng, (M, K)), normal(rng, (K, M)), integers(rng, (M, K), "i32", -99, 99), *(out(s, "f32") for s in shapes),
+                    out(M, "i32"), *[out((M, M), "f32")] * 3], {}
+
+
 CASES = {
     **{f"accumulated in {d.name}": accumulations(d) for d in (I.f16, I.bf16, I.f32, I.f64)},
     "softmax by columns": lambda rng: (softmax(I.bf16, 0), [normal(rng, (130, 71), "bf16"), out((130, 71), "bf16")], {}),
@@ -122,6 +136,9 @@ CASES = {
                                               out((200, 33), "f32"), out((20, 33), "f32")], {}),
     "gated delta": lambda rng: (gated_delta, [normal(rng, (130, 16), scale=0.2) for _ in range(3)] + [
         rng.random(130, "f4"), rng.random(130, "f4"), out((130, 16), "f32"), out((16, 16), "f32")], {}),
+    "scatter": lambda rng: (dear, [rng.integers(0, 4, (40, 129)), normal(rng, (40, 129)), np.zeros(4, np.float32),
+                                   np.zeros((40, 4), np.float32)], {}),
+    "atomics by points": atomic_sum(0), "atomics by lanes": atomic_sum(1), "checked chains": checked_chains,
     "scaled": scaled, "sparse": sparse, "quantized": quantized}
 
 
@@ -140,7 +157,7 @@ def check_setting(name, setting, monkeypatch):
         assert getattr(import_module(module), attribute) != value
         monkeypatch.setattr(f"{module}.{attribute}", value)
     monkeypatch.setattr(fingerprint, "kernel_key", lambda *_: None)         # this code is nobody else's
-    again = intent.kernel(kernel.pyfunc)
+    again = intent.kernel(kernel.pyfunc, policy=kernel.policy)
     before = numba.get_num_threads()
     try:
         for threads, layout in {(1, "contiguous"), (before, "contiguous"), (before, "mixed")}:
