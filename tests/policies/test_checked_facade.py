@@ -1,10 +1,13 @@
 """Every scenario of spec 004 that is about planning, as written there, through the facade with its own descriptors."""
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
 
-from intent_numba.typing import checked
+import intent_numba as intent
+import intent_numba.language as I
+from intent_numba.typing import checked, plans
 from intent_numba.typing.checked import (CompoundDType, DType, DTypeCategory, OperationExecutionOptions, SimpleDType,
                                          operation_execution_options,
                                          plan_accumulator_variants, registered_operations, resolvable_plans, resolve_operation_plan)
@@ -215,7 +218,8 @@ def test_specifications_check_themselves():
     for build in (lambda: OperationSpec("x", ()), lambda: OperationSpec("x", (overload, overload)),
                   lambda: OperationOverload((T,), None, ((),)),
                   lambda: OperationOverload((T, W), None, ((F,), (F,))), lambda: OperationSpec("x", (overload,), True, (0, 1)),
-                  lambda: OperationSpec("x", (overload,), True, (-1,))):
+                  lambda: OperationSpec("x", (overload,), True, (-1,)),
+                  *(lambda p=p: OperationSpec("x", (OperationOverload((T, T), None),), True, p) for p in ((0, 0), (1, 0), (0,)))):
         with pytest.raises(ValueError):
             build()
     one = OperationSpec("x", (overload,))
@@ -224,3 +228,60 @@ def test_specifications_check_themselves():
     for name in ("roles", "rule"):
         with pytest.raises(AttributeError):
             getattr(two, name)
+
+
+def test_records_and_signatures_are_those_of_the_text():
+    fields = {OperandPlan: "role dtype convert_to", OperationPlan: "operation operands compute accumulation accumulator_dtype output",
+              OperationOverload: "roles rule tensor_domains", OperationSpec: "name overloads public dtype_operand_positions",
+              OperationExecutionOptions: "operation accumulator_dtype"}
+    for record, names in fields.items():
+        assert " ".join(f.name for f in dataclasses.fields(record)) == names
+        assert record.__dataclass_params__.frozen and record.__hash__ is not None
+    text = {function: str(inspect.signature(function)).split(" ->")[0] for function in (
+        resolve_operation_plan, operation_execution_options, plan_accumulator_variants, registered_operations)}
+    assert list(text.values()) == ["(operation, *operands, accumulator_dtype=None, options=None)", "(operation, *, accumulator_dtype=None)",
+                                   "(plan: 'OperationPlan')", "()"]
+    defaults = {name: p.default for name, p in inspect.signature(resolvable_plans).parameters.items()}
+    assert defaults == {"tensor_dtypes": checked.SUPPORTED_TENSOR_DTYPES, "weak_scalars": checked.WEAK_SCALAR_PROBES}
+    defaults = [(c, {n: p.default for n, p in inspect.signature(c).parameters.items() if p.default is not p.empty}) for c in fields]
+    assert defaults[2:] == [(OperationOverload, {"tensor_domains": None}),
+                            (OperationSpec, {"public": True, "dtype_operand_positions": None}),
+                            (OperationExecutionOptions, {"accumulator_dtype": None})]
+    assert {a.name for a in Ar} >= {"BINARY32", "INT32_EXACT_CHECKED", "INT32_EXACT"} and {r.name for r in OperandRole} == {"TENSOR",
+                                                                                                                           "WEAK_SCALAR"}
+    assert {a.name for a in Acc} >= {"FLOATING", "SEQUENTIAL_BINARY32", "SEQUENTIAL_BINARY32_PRODUCT", "MAXIMUM", "MINIMUM", "ARGMAX",
+                                     "ARGMIN", "EXACT_INTEGER"}
+
+
+def test_enumeration_follows_its_domains():
+    """A smaller domain gives a part of the plans, in the same order; a pinned domain stays."""
+    everything, some = resolvable_plans(), resolvable_plans((F,), (0.5,))
+    assert set(some) < set(everything) and some == tuple(p for p in everything if p in set(some))
+    assert {o.dtype for p in some for o in p.operands} == {F, B, N, None}       # Bool of select, Int32 of casts
+    assert all(p.operation == "cast" for p in some if N in {o.dtype for o in p.operands})
+    assert resolvable_plans((), ()) == tuple(p for p in everything if all(
+        o.tensor_domains for s in registered_operations() if s.name == p.operation for o in s.overloads) and all(
+        o.role is T for o in p.operands))
+    for plan in everything:                                                      # each is what resolution gives for its operands
+        if all(o.role is T for o in plan.operands):
+            variants = plan_accumulator_variants(resolve_operation_plan(plan.operation, *(o.dtype for o in plan.operands)))
+            assert plan in variants
+
+
+def test_a_rule_that_disagrees_with_its_registration():
+    def wrong(operands, accumulator):
+        return resolve_operation_plan("sub", *operands)
+    spec = OperationSpec("add", (OperationOverload((T, T), wrong),))
+    with pytest.raises(RuntimeError, match="does not agree"):
+        plans.resolve(spec, (F, F), lambda x: isinstance(x, SimpleDType))
+
+
+def test_nothing_is_computed_when_resolution_fails():
+    @intent.kernel(policy="checked")
+    def refused(a: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)], z: I.Out[I.i32, ("N",)]):
+        y[:] = a[:] + a[:]
+        z[:] = a[:] + 2147483648
+    y = np.full(2, 7, np.int32)
+    with pytest.raises(intent.IntentTypeError, match="2147483648 does not fit i32"):
+        refused(np.array([1, 2], np.int32), y, y.copy())
+    assert y.tolist() == [7, 7]
