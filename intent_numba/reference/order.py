@@ -23,7 +23,7 @@ def tree(members: Sequence[np.ndarray], combine: Combine, start: Components | No
         return _leaf(members, combine, start, step or combine)
     whole = n // CHUNK * CHUNK
     # All full chunks at once: members of a chunk on axis 0, chunks on axis 1.
-    stacked = [m[:whole].reshape(-1, CHUNK, *m.shape[1:]).swapaxes(0, 1) for m in members]
+    stacked = [m[:whole].reshape(whole // CHUNK, CHUNK, *m.shape[1:]).swapaxes(0, 1) for m in members]
     parts = _leaf(stacked, combine, start, step or combine)
     if whole < n:
         last = _leaf([m[whole:] for m in members], combine, start, step or combine)
@@ -45,17 +45,24 @@ def _leaf(members, combine, start, step) -> Components:
     for i in range(begin, m, LANES):
         block = [x[i:i + LANES] for x in members]
         width = len(block[0])
-        for lane, new in zip(lanes, step([lane[:width] for lane in lanes], block)):
-            lane[:width] = new
+        _assign([lane[:width] for lane in lanes], step([lane[:width] for lane in lanes], block))
     h = LANES // 2
     while h:
         width = min(h, present - h)  # absent lanes are skipped
         if width > 0:
-            for lane, new in zip(lanes, combine([lane[:width] for lane in lanes], [lane[h:h + width] for lane in lanes])):
-                lane[:width] = new
+            low, high = [lane[:width] for lane in lanes], [lane[h:h + width] for lane in lanes]
+            _assign(low, combine(low, high))
         present = min(present, h)
         h //= 2
     return [lane[0] for lane in lanes]
+
+
+def _assign(places: Components, values: Components) -> None:
+    """Together: a component of a combine's result may be another component of its operands, which lie in these places."""
+    if len(places) > 1:
+        values = [np.array(v) for v in values]
+    for place, value in zip(places, values):
+        place[...] = value
 
 
 def prefixes(members: Components, combine: Combine, reverse: bool = False) -> Components:
@@ -94,8 +101,7 @@ def _block_prefixes(p, combine) -> Components:
     p = [x.copy() for x in p]
     s = 1
     while s < len(p[0]):
-        for x, y in zip(p, combine([x[:-s] for x in p], [x[s:] for x in p])):
-            x[s:] = y
+        _assign([x[s:] for x in p], combine([x[:-s] for x in p], [x[s:] for x in p]))
         s *= 2
     return p
 

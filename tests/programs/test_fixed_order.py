@@ -189,3 +189,39 @@ def test_products_round_in_the_fixed_order(k, rng):
     column = b.T[0]
     assert_same_bits(got[1], np.array([by_tree(r, column) for r in a], np.float32), "matvec")
     assert_same_bits(got[2], np.asarray(by_tree(a[0], column)), "dot")
+
+
+@intent.fn
+def swapped(p, q):
+    return q[0], p[0]
+
+
+@intent.kernel
+def components(x: I.In[I.i64, ("M", "N")], first: I.Out[I.i64, ("M",)], second: I.Out[I.i64, ("M",)], scan: I.Out[I.i64, ("M", "N")]):
+    v = x[:, :]
+    r = I.reduce((v, v), axis=1, identity=(0, 0), combine=swapped)
+    first[:] = r[0]
+    second[:] = r[1]
+    scan[:, :] = I.scan((v, v), axis=1, identity=(0, 0), combine=swapped)[1]
+
+
+@pytest.mark.parametrize("n", [3, 32, 33, 100, 4100])
+def test_components_of_a_combine_change_together(n):
+    x = np.stack([np.arange(n), np.arange(n)[::-1]])
+
+    def oracle(x):
+        r = [tree([(v, v) for v in row.tolist()], lambda p, q: (q[0], p[0]), None) for row in x]
+        y = [[p[1] for p in scanned([(v, v) for v in row.tolist()], lambda p, q: (q[0], p[0]))] for row in x]
+        return np.array([p[0] for p in r]), np.array([p[1] for p in r]), np.array(y)
+    check(components, [x, *[out((2,), "i64")] * 2, out((2, n), "i64")], oracle, layouts=("contiguous",))
+
+
+@intent.kernel
+def long_rows(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M",)], z: I.Out[I.f32, ("M",)]):
+    v = x[:, :]
+    y[:] = I.reduce.sum(v, axis=1)
+    z[:] = I.contract(v, v, reduce=((1, 1),), batch=((0, 0),), acc_dtype=I.f32)
+
+
+def test_no_rows_of_many_chunks():
+    check(long_rows, [np.zeros((0, 4097), np.float32), *[out((0,), "f32")] * 2], layouts=("contiguous",))
