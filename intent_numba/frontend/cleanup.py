@@ -23,13 +23,12 @@ def _region(region: Region, used: set, kept_kinds: set) -> None:
     kept = []
     for op in reversed(region.ops):
         if op.kind == "if":
-            if not op.results and not any(r.ops for r in op.regions):
-                continue
-        elif not _kept(op, kept_kinds) and not any(r in used or f"%{r.name}" in used for r in op.results):
+            _drop_results(op, used)
+        elif not _kept(op, kept_kinds) and not any(_is_used(r, used) for r in op.results):
             continue
         for r in op.regions:
             _region(r, used, kept_kinds)
-        if op.kind == "if" and not any(r in used for r in op.results) and not any(r.ops for r in op.regions):
+        if op.kind == "if" and not op.results and not any(r.ops for r in op.regions):
             continue
         used.update(op.args)
         used.update(_symbols(op))
@@ -40,6 +39,18 @@ def _region(region: Region, used: set, kept_kinds: set) -> None:
 def _kept(op, kept_kinds: set) -> bool:
     """Whatever uses it: for its own sake, or for what its combine owes."""
     return op.kind in kept_kinds or any(inner.kind in kept_kinds for r in op.regions for inner in walk(r))
+
+
+def _is_used(value, used: set) -> bool:
+    return value in used or f"%{value.name}" in used
+
+
+def _drop_results(op, used: set) -> None:
+    """A branch keeps only the results that something needs, so that what its sides compute for the others goes too."""
+    live = [i for i, r in enumerate(op.results) if _is_used(r, used)]
+    op.results = tuple(op.results[i] for i in live)
+    for region in op.regions:
+        region.yields = tuple(region.yields[i] for i in live)
 
 
 def _symbols(op) -> list:

@@ -8,7 +8,8 @@ import intent_numba as intent
 import intent_numba.language as I
 from intent_numba import reference
 from intent_numba.frontend import build_kernel
-from intent_numba.kir import parse_kernel, print_kernel, verify
+from intent_numba.kir import parse_kernel, print_kernel, verify, walk
+from tests.support import check, kir_of, out
 
 
 def run(function, *args, constexprs=None, policy="strict"):
@@ -214,3 +215,22 @@ def test_a_domain_that_ends_before_it_begins_is_empty():
     assert y == 0
     run(reversed_domain, 2, 5, y)
     assert y == 18
+
+
+@intent.kernel
+def half_used(a: I.InOut[I.i32, (2,)], m: I.i32, y: I.Out[I.i32, ()]):
+    for k in range(2):
+        v = I.atomic.load(a[k], order="relaxed")
+        if v == 3 if m > 0 else v == 4:
+            pass
+    if m > 5:
+        used, unused = a[1], I.power(m, 3)         # noqa: F841
+    else:
+        used, unused = m, I.power(m, 2)         # noqa: F841
+    y[()] = used
+
+
+def test_a_branch_keeps_what_is_used():
+    kir = kir_of(half_used)
+    assert [len(op.results) for op in walk(kir.body) if op.kind == "if"] == [1] and "power" not in print_kernel(kir)
+    check(half_used, [np.array([3, 4], np.int32), 6, out((), "i32")], lambda a, m: (a, a[1]), layouts=("contiguous",))
