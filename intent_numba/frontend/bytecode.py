@@ -74,6 +74,8 @@ def untyped_ir(pyfunc) -> ir.FunctionIR:
 def _translation_error(pyfunc, e) -> CompileError:
     loc = getattr(e, "loc", None)
     where = kir_loc(loc) if loc is not None else function_loc(pyfunc)
+    if isinstance(e, errors.NotDefinedError):
+        return IntentNameError(diagnostic(where, f"{e.name!r} has no value here", "assign it before this use"))
     return UnsupportedError(diagnostic(where, f"{pyfunc.__name__}: this construct is not part of the language",
                                        "a kernel knows expressions, assignments, if, for over domains, while, and calls"))
 

@@ -95,7 +95,7 @@ CASES = [
     ("z = x[:] * 2.0", "write z[:] = ...", "z = x[:] * 2.0"),
     ("b = I.buffer((4,), I.f32)\ny[0] = b[0]", "give it an init=", "b[0]"),
     ("z[:] = z[:] + x[:]", "annotate it with I.InOut", "z[:] + x[:]"),
-    ("for i in I.domain(0, 3):\n    y[i] = x[i]\n    break", "never repeats", None),
+    ("y[:] = t\nt = x[:]", "assign it before this use", "t"),
 ]
 
 
