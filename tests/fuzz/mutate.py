@@ -136,8 +136,9 @@ def lost_argument(tree, rnd):
 
 def moved_statement(tree, rnd):
     """Two neighbours exchanged, one left out, or one said twice."""
-    blocks = [b for n in ast.walk(tree) for b in (getattr(n, "body", None), getattr(n, "orelse", None))
-              if isinstance(b, list) and len(b) > 1 and not isinstance(n, ast.Module)]
+    functions = [f for f in tree.body if isinstance(f, ast.FunctionDef)]
+    blocks = [b for f in functions for n in ast.walk(f) for b in (getattr(n, "body", None), getattr(n, "orelse", None))
+              if isinstance(b, list) and len(b) > 1]
     block = one(rnd, blocks)
     if block is None:
         return None
