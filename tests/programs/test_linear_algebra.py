@@ -150,3 +150,41 @@ def test_triangular_solve(n, rights, lower, unit, rng):
     check(solve_triangular, args, oracle, floor=64, constexprs={"LOWER": lower, "UNIT": unit}, layouts=("contiguous", "mixed"))
     if lower and not unit:
         check(solve_by_columns, args[:2], oracle, floor=64, layouts=("contiguous", "mixed"))
+
+
+# --- LU -------------------------------------------------------------------------------------------------------------------
+
+@intent.kernel
+def lu(a: I.In[I.f64, ("N", "N")], lu: I.Out[I.f64, ("N", "N")], pivot: I.Out[I.i32, ("N",)], zero: I.Out[I.i32, ()]):
+    """Partial pivoting in the output itself: rows change places, and a null column ends it."""
+    N, _ = a.shape
+    d = I.domain(0, N)
+    lu[:, :] = a[:, :]
+    first_zero = I.cast(-1, I.i32)
+    for k in d:
+        size, at = I.arg_reduce.max(I.abs(lu[d[k:], k]), axis=0)
+        p = k + at
+        pivot[k] = I.cast(p, I.i32)
+        if size == 0.0:
+            first_zero = I.cast(k, I.i32)
+            break
+        if p != k:
+            lu[k, :], lu[p, :] = lu[p, :], lu[k, :]
+        below = d[k + 1:]
+        lu[below, k] = lu[below, k] / lu[k, k]
+        lu[below, below] = lu[below, below] - I.outer(lu[below, k], lu[k, below])
+    zero[()] = first_zero
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 33])
+def test_lu(n, rng):
+    def oracle(a):
+        return (*(scipy.linalg.lu_factor(a) if n else (a, np.zeros(0))), np.array(-1))
+
+    check(lu, [rng.standard_normal((n, n)), out((n, n), "f64"), out(n, "i32"), out((), "i32")], oracle, floor=64 * (n + 1))
+
+
+def test_lu_stops_at_a_null_column():
+    a = np.array([[1, 1, 2], [2, 2, 5], [3, 3, 7.5]])
+    _, pivot, zero = check(lu, [a, out((3, 3), "f64"), out(3, "i32"), out((), "i32")])
+    assert pivot[:2].tolist() == [2, 1] and zero == 1
