@@ -40,6 +40,27 @@ def _prune_once(func_ir) -> bool:
     return changed
 
 
+def take(func_ir: ir.FunctionIR, decided: dict) -> None:
+    """Replace branches of an SSA function, block -> truth of its condition. What nothing reaches goes; a merge of one value is a copy."""
+    blocks = func_ir.blocks
+    for label, truth in decided.items():
+        end = blocks[label].body[-1]
+        blocks[label].body[-1] = ir.Jump(end.truebr if truth else end.falsebr, end.loc)
+    graph = compute_cfg_from_blocks(blocks)
+    for label in graph.dead_nodes():
+        del blocks[label]
+    for label, block in blocks.items():
+        sources = {p for p, _ in graph.predecessors(label)} & blocks.keys()
+        for s in block.body:
+            if isinstance(s, ir.Assign) and isinstance(s.value, ir.Expr) and s.value.op == "phi":
+                kept = [(b, v) for b, v in zip(s.value.incoming_blocks, s.value.incoming_values) if b in sources]
+                s.value.incoming_blocks[:] = [b for b, _ in kept]
+                s.value.incoming_values[:] = [v for _, v in kept]
+                if len(kept) == 1 and isinstance(kept[0][1], ir.Var):
+                    s.value = kept[0][1]
+    func_ir._definitions = build_definitions(blocks)
+
+
 def _evaluate(func_ir, name: str, depth: int):
     """The static value of a variable, or UNKNOWN. Only values whose truth is defined reach a branch."""
     definitions = func_ir._definitions.get(name, ())

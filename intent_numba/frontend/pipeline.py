@@ -26,7 +26,7 @@ from ..typing.policy import default_dtype
 from ..typing.problems import Refusal, refuse
 from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, Weak, describe)
 from .bytecode import kir_loc, to_ssa, untyped_ir
-from .constexpr import prune
+from .constexpr import prune, take
 from .hints import FOREIGN, logic_hint, with_operand
 from .literals import report_statics, resolve_statics
 from .locals import joined_locals
@@ -191,8 +191,8 @@ def static_value(t):
     return False, None
 
 
-def infer(session: Session, pyfunc, args: tuple) -> Typed:
-    """Specialise one function."""
+def infer(session: Session, pyfunc, args: tuple, deciding: bool = True) -> Typed:
+    """Specialise one function. Branches whose conditions turn out to be literals are taken at once when ``deciding``."""
     func_ir = untyped_ir(pyfunc)
     if ACTIVE.policy.joins:
         values_of_logic(func_ir)
@@ -205,10 +205,42 @@ def infer(session: Session, pyfunc, args: tuple) -> Typed:
     prune(func_ir)
     report_statics(func_ir, problems)
     to_ssa(func_ir)
-    typemap, return_type = _infer_types(func_ir, args)
-    if ACTIVE.policy.joins:
-        typemap, return_type = _join_locals(func_ir, args, typemap, return_type)
+    if ACTIVE.policy.joins:                             # the assignments of a dead branch have a say in a local's dtype
+        typemap, return_type = _join_locals(func_ir, args, *_infer_types(func_ir, args))
+        return Typed(pyfunc, func_ir, args, typemap, return_type)
+    taken = _Taken() if deciding else None
+    found = None
+    while found is None:
+        found = _infer_types(func_ir, args, taken=taken)
+    typemap, return_type = found
+    if taken is not None and not taken.still(typemap):
+        return infer(session, pyfunc, args, deciding=False)
     return Typed(pyfunc, func_ir, args, typemap, return_type)
+
+
+class _Taken:
+    """Branches that inference has decided. Each was decided from what was known then, other branches taken among it, so what was
+    decided must still hold in the end."""
+
+    def __init__(self):
+        self.truths: dict[str, bool] = {}
+
+    def more(self, func_ir, inferer) -> bool:
+        """Take the branches that are decided now; False when there are none."""
+        decided = {}
+        for label, block in func_ir.blocks.items():
+            end = block.body[-1]
+            if isinstance(end, ir.Branch):
+                variable = inferer.typevars[end.cond.name]
+                if variable.defined and isinstance(variable.type, Lit):
+                    decided[label] = self.truths[end.cond.name] = bool(variable.type.value)
+        if decided:
+            take(func_ir, decided)
+        return bool(decided)
+
+    def still(self, typemap) -> bool:
+        return all(isinstance(t, Lit) and bool(t.value) is truth
+                   for t, truth in ((typemap.get(name), truth) for name, truth in self.truths.items()) if t is not None)
 
 
 class _Constraints(typeinfer.ConstraintNetwork):
@@ -253,7 +285,8 @@ class _Inferer(typeinfer.TypeInferer):
         super().lock_type(var, self.declared.get(var, tp), loc, literal_value)
 
 
-def _infer_types(func_ir, args, declared=None):
+def _infer_types(func_ir, args, declared=None, taken: _Taken | None = None):
+    """(typemap, return type); None when branches were taken, so that types may be others."""
     warnings = nberrors.WarningsFixer(nberrors.NumbaWarning)
     inferer = _Inferer(TYPING, func_ir, warnings)
     inferer.constraints = _Constraints()
@@ -266,6 +299,8 @@ def _infer_types(func_ir, args, declared=None):
             found = inferer.propagate(raise_errors=False) or _settle(func_ir, inferer)
         except nberrors.NumbaError as e:
             found = [e]
+        if taken is not None and taken.more(func_ir, inferer):
+            return None
         if found:
             raise _report(func_ir, inferer, found)
         try:

@@ -15,9 +15,9 @@ from numba.core.typeconv import Conversion
 from numba.core.typeconv.typeconv import TypeManager
 from numba.core.typing import BaseContext, signature
 
-from ..errors import LanguageError, UnsupportedError
+from ..errors import InvalidOption, LanguageError, UnsupportedError
 from ..language.annotations import Enum
-from ..language.dtypes import DType
+from ..language.dtypes import DType, dtype
 from ..language.functions import Helper
 from ..language.operation import Operation
 from . import (operations, operations_atomics, operations_formats, operations_index, operations_random, operations_region,
@@ -138,6 +138,19 @@ def _tuple(*args):
     refuse("tuple: one tuple is expected", "write the components, (a, b)")
 
 
+def _dtype(*args):
+    """A token as the dtype it names."""
+    match args:
+        case (DTypeT() as t,):
+            return t
+        case (Lit(value=str() as token),):
+            try:
+                return DTypeT(dtype(token).name)
+            except InvalidOption as e:
+                refuse(f"I.dtype: {e}")
+    refuse("I.dtype: one token such as \"f32\" is expected", "write I.f32")
+
+
 def _operators():
     for fn in operations.BINARY:
         yield fn, fn.__name__, lambda a, b, fn=fn: operations.binary(fn, a, b)
@@ -162,6 +175,7 @@ def _operators():
     yield slice, "slice", _slice
     yield len, "len", _len
     yield tuple, "tuple", _tuple
+    yield dtype, "I.dtype", _dtype
 
 
 OPERATORS = {fn: OperatorT(fn, name, rule) for fn, name, rule in _operators()}

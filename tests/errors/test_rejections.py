@@ -212,6 +212,8 @@ CASES = [
     ("global ZZZ\nZZZ = s", CompileError, "", None),
     ("import os\n", CompileError, "", None),
     ("t = 3j", UnsupportedError, "complex", None),
+    ("t = I.cast(x[0], I.dtype('float32'))", IntentTypeError, "unknown dtype 'float32'; write I.f32", "I.dtype('float32')"),
+    ("t = I.cast(x[0], I.dtype(x[0]))", IntentTypeError, 'I.dtype: one token such as "f32" is expected', "I.dtype(x[0])"),
     ("del y[0]", LanguageError, "deleted", None),
     ("assert b", CompileError, "", None),
     ("return s", LanguageError, "a kernel returns nothing", None),

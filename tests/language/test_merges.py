@@ -176,3 +176,64 @@ def test_a_field_may_be_called_shape():
     y = np.zeros(5, "i4")
     interpret(kernel, X, y)
     assert y.tolist() == (X * 3).tolist()
+
+
+@Helper
+def one_or_two(flag):
+    if flag:
+        return 1
+    return 2
+
+
+@pytest.mark.parametrize("flag", [False, True])
+@pytest.mark.parametrize("width", [1, 3, 4, 6])
+def test_branches_that_literals_decide_leave_literals(flag, width):
+    """However the condition came about: Constexprs, names that kept a literal, helpers that returned one."""
+    def kernel(x: I.In[I.f32, ("N",)], y: I.Out[I.f32, (5,)], FLAG: I.Constexpr[bool], WIDTH: I.Constexpr[int]):
+        n = 0
+        if WIDTH % 2 == 0 and not FLAG:
+            n = 1
+            if WIDTH > 3 or FLAG:
+                n += 2
+        if n > 2:
+            n = n * 2
+        y[0] = x[0] * n
+        s, again = 1, FLAG
+        if again:
+            s = 2
+            again = WIDTH > 3
+        if again:
+            s = 7
+        y[1] = x[0] * s
+        t = 3 if one_or_two(FLAG) == 1 else 5
+        y[2] = x[0] * t
+        for i in I.domain(3, 5):
+            if t == 3:
+                if WIDTH > 2:
+                    u = 4
+                else:
+                    u = one_or_two(WIDTH == 1)
+            else:
+                u = 5
+            y[i] = x[0] * u
+    y = np.zeros(5, "f4")
+    interpret(kernel, np.array([2.5], "f4"), y, FLAG=flag, WIDTH=width)
+    n = 6 if width in (4, 6) and not flag else 0
+    s = 7 if flag and width > 3 else 2 if flag else 1
+    u = (4 if width > 2 else 1) if flag else 5
+    assert (y / 2.5).tolist() == [n, s, 3 if flag else 5, u, u]
+
+
+def test_a_branch_is_decided_only_by_what_stays_a_literal():
+    """The condition is a literal on the way to a mistake in the other branch, and a run-time value after it."""
+    def kernel(x: I.In[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):
+        v = 0
+        w = 1
+        for i in I.domain(0, x.shape[0]):
+            if v == 0:
+                v = x[i] + w
+            else:
+                w = 1.5
+            y[i] = v
+    with pytest.raises(IntentTypeError):
+        build_kernel(kernel)
