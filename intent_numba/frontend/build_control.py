@@ -419,12 +419,26 @@ class ControlBuilder:
         for p in node.phis:
             if is_static(self.types[p]):
                 self.env[p] = static(self.types[p])
-        frame = self._frame("loop", node)
+        frame, rotated = self._frame("loop", node), self._rotated(node)
         _, slots, results = self._body(node, frame, [], lambda region: None, (), "loop")
+        if rotated:
+            self.e.b.kernel.rotated.add(self.e.b.region.ops[-1].regions[0])
         if slots is None:
             self.e.fail(LanguageError, "this loop never ends", "a while needs a condition or a break")
         self.env.update(results)
         return self._after_exit(frame, slots)
+
+    def _rotated(self, node: Loop) -> bool:
+        """CPython tests the condition of a ``while`` at the end of its body once more, and goes back to the first test after a
+        ``continue``: two loops of the bytecode are one of the source. Their tests stand in one line and leave both."""
+        outer = self.frames[-1]
+        if outer.kind != "loop":
+            return False
+        blocks, around = self.typed.func_ir.blocks, self.loop_blocks(outer.label)
+        test = blocks[outer.label].terminator
+        tests = [blocks[b].terminator for b in self.loop_blocks(node.label)]
+        return isinstance(test, ir.Branch) and any(isinstance(t, ir.Branch) and t.loc.line == test.loc.line and
+                                                   not {t.truebr, t.falsebr} <= around for t in tests)
 
     def _after_exit(self, frame: Frame, slots: dict) -> Outcome:
         """Continue where the loop was left to."""

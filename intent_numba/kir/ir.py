@@ -56,12 +56,14 @@ class Op:
 class Kernel:
     """``params`` are views and scalars in signature order, Constexprs removed. ``externs`` maps a symbol to the
     Numba dispatcher of an ``@njit`` scalar function that ``call`` operations name. ``segments``, for rehearsals: the symbol of the
-    extent of a region operation's segment to the coordinate of the loop over them, where the segment begins."""
+    extent of a region operation's segment to the coordinate of the loop over them, where the segment begins.
+    ``rotated``, for rehearsals: regions of loops that go on with the iterations of the loop around them, which the source has not."""
     name: str
     body: Region
     policy: str = "strict"
     externs: dict = field(default_factory=dict)
     segments: dict = field(default_factory=dict)
+    rotated: set = field(default_factory=set)
 
     @property
     def params(self) -> tuple[Value, ...]:

@@ -89,6 +89,8 @@ class _Checked(_Frame):
         self.made = {r: op for op in walk(kernel.body) for r in op.results}
         self.measures = _measures(kernel)
         self.finite: dict = {}
+        self.iterations: list[int] = []         # of the while loops that run
+        self.around = {outer for outer, inner in _nested(kernel.body, None) if inner in kernel.rotated}
 
     def run(self, region: Region) -> list:
         for at, op in enumerate(region.ops):
@@ -243,6 +245,15 @@ class _Checked(_Frame):
 NOUNS = {"read": "read", "write": "store", "load": "atomic load", "update": "update"}
 
 
+def _nested(region: Region, around: Region | None):
+    """(the region of the innermost loop around, the region) of every ``loop``."""
+    for op in region.ops:
+        for r in op.regions:
+            if op.kind == "loop":
+                yield around, r
+            yield from _nested(r, r if op.kind == "loop" else around)
+
+
 def _measures(kernel: Kernel) -> set:
     """The divisions that count the members of a domain: a step that is not positive is reported at the domain."""
     made = {r.name: op for op in walk(kernel.body) for r in op.results}
@@ -383,12 +394,26 @@ def _for(frame: _Checked, op: Op, args):
 
 
 def _loop(frame: _Checked, op: Op, args):
-    carries, more = args, True
-    for iteration in itertools.count():
-        _enter(frame, op.regions[0], carries)
-        more, *carries = _inside(frame, op.regions[0], (iteration,))
-        if not more:
-            return carries
+    """The iterations of a loop that goes on with those of the one around it are counted there. A condition belongs to the iteration
+    that it follows; one that follows none has no coordinate."""
+    carries, region = args, op.regions[0]
+    own, counts = region not in frame.kernel.rotated, region not in frame.around
+    if own:
+        frame.iterations.append(-1)
+    try:
+        while True:
+            frame.iterations[-1] += counts
+            _enter(frame, region, carries)
+            more, *carries = frame.run(region)
+            if not more:
+                return carries
+    except Violation as v:
+        if own and frame.iterations[-1] >= 0:
+            v.points = (frame.iterations[-1],) + v.points
+        raise
+    finally:
+        if own:
+            frame.iterations.pop()
 
 
 def _if(frame: _Checked, op: Op, args):
@@ -396,8 +421,14 @@ def _if(frame: _Checked, op: Op, args):
     try:
         return frame.run(op.regions[arm])
     except Violation as v:
-        v.path.append(arm)
+        v.path.append(arm ^ _swapped(op))
         raise
+
+
+def _swapped(op: Op) -> bool:
+    """The arm for False stands first in the text. Helpers stand above what calls them: the last line of an arm is its own."""
+    then, orelse = (max((o.loc.line for o in walk(r) if o.loc is not None), default=None) for r in op.regions)
+    return then is not None and orelse is not None and orelse < then
 
 
 def _inside(frame: _Checked, region: Region, point: tuple):

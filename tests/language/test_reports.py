@@ -184,6 +184,51 @@ def test_views_of_other_dtypes_in_one_memory():
     intent.compile(both, options=CHECKS)(memory.view("u1")[12:], memory[:1])
 
 
+# ---- loops and arms of the text, whatever CPython makes of them
+
+
+@intent.kernel
+def rotating(x: I.In[I.i64, ("N",)], y: I.InOut[I.i64, ("N",)]):
+    k = I.cast(-1, I.i64)
+    while k < 9 and \
+            60 // (x[k + 1] + 7) < 90:
+        k = k + 1
+        while True:
+            while y[k] > 0:
+                y[k] = y[k] - 1
+            if x[k] < 6:
+                break
+            y[k] = y[k] + 8 // x[k]
+            if x[k] < 9:
+                break
+        if x[k] == 3:
+            continue
+        y[k] = y[k] + 12 // x[k]
+
+
+def test_a_continued_while_is_one_loop():
+    x, y = np.array([1, 3, 2, 3, 3, 4, 5, 6, 7, 8]), np.arange(10)
+    silent(rotating, x, y)
+    x[6] = 0
+    assert at(rotating, x, y) == ("//", (6,))
+    x[5] = -7
+    assert at(rotating, x, y) == ("//", (4,))                   # the condition after iteration 4
+
+
+@intent.kernel
+def in_arms(x: I.In[I.i64, ("N",)], y: I.Out[I.i64, ("N",)]):
+    for i in I.parallel(I.domain(0, x.shape[0])):
+        if not (x[i] < 5 or x[i] == 7):
+            y[i] = 7 // (x[i] - 9)
+        else:
+            y[i] = 7 % x[i]
+
+
+def test_arms_stand_in_the_order_of_the_text():
+    assert at(in_arms, np.array([0, 6, 9]), np.zeros(3, np.int64)) == ("//", (2,))
+    assert at(in_arms, np.array([6, 7, 0]), np.zeros(3, np.int64)) == ("%", (2,))
+
+
 # ---- ways of calling
 
 
