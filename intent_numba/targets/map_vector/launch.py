@@ -12,9 +12,9 @@ from ..mapping import control
 from ..mapping.env import ONE, ZERO, Env, index
 from ..mapping.layout import Layout, frame_layout
 from ..mapping.memory import Storage
-from ..mapping.plan import StagePlan, raises, sink_roots, sink_targets, walk_nodes, walk_phases
+from ..mapping.plan import SHORT, StagePlan, raises, sink_roots, sink_targets, walk_nodes, walk_phases
 from . import grouped, panel, pointwise
-from .stage import bind_shared, emit_stage, plan_stage
+from .stage import bind_shared, emit_stage, loop_extents, plan_short, plan_stage
 
 SERIAL_WORK = 1 << 16
 """Element operations below which starting threads costs more than it gains."""
@@ -131,23 +131,46 @@ class _Host:
         name = f"{self.symbol}.s{self.count}"
         self.count += 1
         plan = plan_stage(self.program, s)
+        short = plan_short(self.program, s, plan)
         emit_stage(self.program, self.module, self.layout, s, plan, name)
+        if short is not None:
+            emit_stage(self.program, self.module, self.layout, s, short, f"{name}.short")
         with env.scope():
             self.prepare(_mentioned(s))
             points = ONE
             for a in plan.order:
                 points = o.mul(points, env.extent(a.extent))
             with fn.if_(o.gt(points, ZERO).text), env.scope():
-                units = points
-                if plan.panel is not None:
-                    units = panel.units(env, plan.panel)
-                elif plan.crossing is not None:
-                    units = pointwise.units(env, plan)
-                self.run_stage(s, plan, name, points, units)
+                if short is None:
+                    self.start(s, plan, name, points)
+                else:
+                    with fn.if_else(self.rows_are_short(s, short).text) as branch:
+                        self.start(s, short, f"{name}.short", points)
+                        branch.orelse()
+                        self.start(s, plan, name, points)
             bad = fn.ins(f"load i64, ptr {env.slot_pointer(self.layout.error)}")
             fine = fn.fresh_label("ran")
             fn.cond_br(fn.ins(f"icmp ne i64 {bad}, 0"), "failed", fine)
             fn.label(fine)
+
+    def rows_are_short(self, s: Stage, plan: StagePlan) -> Val:
+        """Whether no loop of the phases is longer than ``SHORT``, and more rows than that lie side by side."""
+        env, o = self.env, self.env.o
+        longest = ONE
+        for e in loop_extents(s):
+            n = env.extent(e)
+            longest = o.select(o.lt(longest, n), n, longest)
+        rows = env.extent(plan.order[-1].extent)
+        return o.and_(o.le(longest, index(SHORT)), o.gt(rows, o.add(longest, longest)))
+
+    def start(self, s: Stage, plan: StagePlan, name: str, points: Val) -> None:
+        with self.env.scope():
+            units = points
+            if plan.panel is not None:
+                units = panel.units(self.env, plan.panel)
+            elif plan.crossing is not None:
+                units = pointwise.units(self.env, plan)
+            self.run_stage(s, plan, name, points, units)
 
     def run_stage(self, s: Stage, plan: StagePlan, name: str, points: Val, units: Val) -> None:
         """``units``: what the stage function counts: points, or blocks of them."""

@@ -15,7 +15,7 @@ from ..mapping.env import ZERO, Env, index
 from ..mapping.expr import hoist
 from ..mapping.layout import Layout
 from ..mapping.memory import Storage, row_major
-from ..mapping.plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots
+from ..mapping.plan import PHASE_LANES, StagePlan, plan_lanes, runs_points, sink_roots, walk_phases
 from . import grouped, pointwise, products
 from . import panel as panels
 
@@ -34,6 +34,24 @@ def plan_stage(program: Program, stage: Stage) -> StagePlan:
     if found.n is None:
         return StagePlan(stage.tasks, panel=found)
     return StagePlan(stage.tasks, found.n.name, PHASE_LANES, found.varying, found)
+
+
+def plan_short(program: Program, stage: Stage, plan: StagePlan) -> StagePlan | None:
+    """How else a stage is run when its rows turn out short at the call: one per lane. None where the launch cannot tell."""
+    extents = loop_extents(stage)
+    private = {name for r in stage.resources if not r.shape for name in (r.name, r.name.lstrip("%"))}
+    decided = any(s.lstrip("%") in private for e in extents for s in e.symbols if s[0] == "%")
+    if plan.lanes is not None or plan.panel is not None or not stage.tasks or all(e.const is not None for e in extents) or decided:
+        return None
+    if any(growing.grows(stage, r) for r in stage.resources):
+        return None
+    other = plan_lanes(program, stage, True)
+    return None if other.lanes is None else other
+
+
+def loop_extents(stage: Stage) -> list:
+    """Extents of all loops of a stage's phases."""
+    return list(dict.fromkeys(a.extent for ph in walk_phases(stage.body) for a in ph.loops))
 
 
 def emit_stage(program: Program, module: Module, layout: Layout, stage: Stage, plan: StagePlan, name: str) -> None:

@@ -33,9 +33,9 @@ class StagePlan:
     crossing: Axis | None = None
 
 
-def plan_lanes(program: Program, stage: Stage) -> StagePlan:
-    """The plan of a stage that runs point by point or lane by lane."""
-    lane = _lane_axis(program, stage)
+def plan_lanes(program: Program, stage: Stage, short: bool = False) -> StagePlan:
+    """The plan of a stage that runs point by point or lane by lane. ``short``: its phases' loops are known to be."""
+    lane = _lane_axis(program, stage, short)
     if lane is None:
         return StagePlan(stage.tasks)
     order = tuple(a for a in stage.tasks if a.name != lane) + tuple(a for a in stage.tasks if a.name == lane)
@@ -53,7 +53,7 @@ def _ragged(stage: Stage, varying: frozenset[str]) -> bool:
     return any(s in varying or s[1:] in varying for s in symbols)
 
 
-def _lane_axis(program: Program, stage: Stage) -> str | None:
+def _lane_axis(program: Program, stage: Stage, short: bool) -> str | None:
     if not stage.tasks:
         return None
     last = stage.tasks[-1].name
@@ -69,7 +69,7 @@ def _lane_axis(program: Program, stage: Stage) -> str | None:
     tasks = [a.name for a in stage.tasks]
     loops = {a.name: a for ph in phases for a in ph.loops}
     best_task = max(tasks, key=lambda a: (votes[a], a == last))
-    if not loops or all(a.extent.const is not None and a.extent.const <= SHORT for a in loops.values()):
+    if short or all(a.extent.const is not None and a.extent.const <= SHORT for a in loops.values()):
         return best_task
     best_loop = max(votes[a] for a in loops)
     return best_task if votes[best_task] > best_loop else None
