@@ -127,17 +127,17 @@ def analyse(block: list[tuple[Op, tuple[str, ...]]], yields: tuple[Value, ...], 
         if op.kind == "gather" or op.kind in ELEMENTWISE:
             if COST.get(op.kind, 1) < DEAR or not isinstance(op.result.type, Tensor):
                 continue
-            v = _downstream(op.result, users)
+            v = _downstream(op.result, users, yields)
             if v not in keep and (len(sinks.get(v, ())) > 1 or v in repeated or _widened(v, users)):
                 keep[v] = "recomputing costs more"
     return BlockFacts(keep, sinks)
 
 
-def _downstream(v: Value, users) -> Value:
+def _downstream(v: Value, users, yields) -> Value:
     """The last value of the elementwise chain that leads away from ``v``: keeping it keeps the whole chain."""
     while True:
         us = users.get(v, ())
-        if len(us) != 1 or us[0].kind not in ELEMENTWISE or us[0].result.type.shape != v.type.shape:
+        if v in yields or len(us) != 1 or us[0].kind not in ELEMENTWISE or us[0].result.type.shape != v.type.shape:
             return v
         v = us[0].result
 

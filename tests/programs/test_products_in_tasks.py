@@ -87,3 +87,27 @@ def test_a_long_chain_before_a_loop_is_evaluated_once(rng):
         return w.astype("f8") @ codes.astype("f8")
     check(decoded_rows, [w, x, out(37, "f32")], oracle, layouts=("contiguous", "mixed"))
     assert compiled(decoded_rows).inspect("task").count("saturating_cast") == 1
+
+
+@intent.kernel
+def fading(x: I.In[I.f32, ("T", "N")], y: I.Out[I.f32, ("T",)], last: I.Out[I.f32, ("N",)]):
+    """The new state is wanted by the sum and by the next step."""
+    T, N = x.shape
+    state = I.zeros((N,), I.f32)
+    for t in I.domain(0, T):
+        state = state * I.exp(-x[t, :]) + 1.0
+        y[t] = I.reduce.sum(state * x[t, :], axis=0)
+    last[:] = state
+
+
+def test_a_carried_value_that_is_also_summed_is_evaluated_once(rng):
+    x = rng.random((9, 40)).astype("f4")
+
+    def oracle(x):
+        state, y = np.zeros(40), []
+        for row in x.astype("f8"):
+            state = state * np.exp(-row) + 1
+            y.append((state * row).sum())
+        return np.array(y), state
+    check(fading, [x, out(9, "f32"), out(40, "f32")], oracle, ulps=32, layouts=("contiguous", "mixed"))
+    assert compiled(fading).inspect("task").count("exp(") == 1
