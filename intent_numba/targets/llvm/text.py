@@ -130,6 +130,12 @@ class Function:
         self._entry.append(f"  {name} = alloca {kind}" + (f", align {align}" if align else ""))
         return name
 
+    def zeroed(self, type: str, align: int, count: int) -> str:
+        """Stack memory that is zero when the function is entered."""
+        name = self.alloca(type, align, count)
+        self._entry.append(f"  store [{count} x {type}] zeroinitializer, ptr {name}")
+        return name
+
     def entry(self, text: str) -> str:
         """Write an instruction into the entry block; it may use parameters and earlier entry instructions only."""
         name = self.fresh("e")

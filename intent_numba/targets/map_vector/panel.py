@@ -348,6 +348,7 @@ def _one_product(env: Env, block: Block, p: tiles.Product) -> None:
                     _pack_a(env, block, p)
             else:
                 address, steps = lying
+                tiles.clear_rest(env, p, block.rows, address, steps[0])
                 buffers = replace(buffers, a=address)
             tiles.multiply(env, p, block.rows, steps, count, buffers, c, pitch)
         branch.orelse()

@@ -136,9 +136,18 @@ def pack_a(env: Env, p: Product, first: Val, count: Val, rows: int, buffer: str,
             with point(i), env.bound(p.m.name, o.add(first, i)):
                 start = o.mul(i, pitch)
                 _over_depth(env, p.reduced, (p.a,), lambda k: o.store(env.wide(value(env, p.a)), o.gep(p.dt, buffer, o.add(start, k))))
-        return
+        return clear_rest(env, p, count, buffer, pitch)
     _over_scalars(env, p.reduced, (p.a,), lambda k: _over_tiles(
         env, p.m, first, count, lambda i: o.store(env.wide(value(env, p.a)), o.gep(p.dt, buffer, o.add(o.mul(k, pitch), i)))))
+
+
+def clear_rest(env: Env, p: Product, count: Val, a: str, pitch: Val) -> None:
+    """Zeros in the rows that fill up the last register tile: they are computed with, and what lies in fresh memory may be slow to."""
+    o, fn = env.o, env.fn
+    whole = o.mul(Val("index", fn.ins(f"udiv i64 {o.add(count, index(ROWS - 1)).text}, {ROWS}")), index(ROWS))
+    with fn.loop(count.text, whole.text) as down, fn.loop("0", depth(env, p).text, PHASE_LANES) as along:
+        at = o.add(o.mul(Val("index", down.index), pitch), Val("index", along.index))
+        o.store(o.const(0, p.dt, PHASE_LANES), o.gep(p.dt, a, at))
 
 
 def pack_b(env: Env, p: Product, first: Val, count: Val, buffer: str) -> None:

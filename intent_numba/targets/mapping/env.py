@@ -322,14 +322,14 @@ class Env:
 
     # --- temporary memory ---
 
-    def temp(self, dt: str, count: int, align: int = 64) -> str:
-        """Stack memory of ``count`` elements as stored, free for reuse when the scope ends."""
-        size = (MEMORY[dt], count)
+    def temp(self, dt: str, count: int, align: int = 64, zeroed: bool = False) -> str:
+        """Stack memory of ``count`` elements as stored, free for reuse when the scope ends. ``zeroed``: zeros, or what it held before."""
+        size = (MEMORY[dt], count, zeroed)
         n = sum(1 for u in self._used if u == size)
         self._used.append(size)
         pool = self._temps.setdefault(size, [])
         while len(pool) <= n:
-            pool.append(self.fn.alloca(MEMORY[dt], align, count))
+            pool.append((self.fn.zeroed if zeroed else self.fn.alloca)(MEMORY[dt], align, count))
         return pool[n]
 
     def variable(self, dt: str, init: Val | None = None, lanes: int = 0) -> "Variable":

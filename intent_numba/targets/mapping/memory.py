@@ -306,10 +306,11 @@ def _scatter(env: Env, st: Storage, coords, x: Val, mask: Val | None) -> None:
 
 
 def _stage(env: Env, dt: str, lanes: int, role: str = "elements") -> str:
-    """The function's staging buffer for elements of a dtype, or for their places: its contents last for one access only."""
+    """The function's staging buffer for elements of a dtype, or for their places: its contents last for one access only. Lanes that do
+    not exist hold zeros or earlier elements: what else lies on a stack reads as subnormal numbers, which are slow to compute with."""
     key = ("stage", MEMORY[dt], lanes, role)
     if key not in env.fn.cache:
-        env.fn.cache[key] = env.fn.alloca(MEMORY[dt], 64, lanes)
+        env.fn.cache[key] = env.fn.zeroed(MEMORY[dt], 64, lanes)
     return env.fn.cache[key]
 
 

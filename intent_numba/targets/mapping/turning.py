@@ -43,7 +43,9 @@ def loop(env: Env, axis: Axis, lo: Val, hi: Val, sinks):
         first = Val("index", blocks.index)
         left = o.sub(hi, first)
         steps = o.select(o.lt(left, index(STEPS)), left, index(STEPS))
-        reads = {id(n): Turned(env.storage[n.attr], n.args[env.storage[n.attr].skip:], env.temp(n.dt, STEPS * width)) for n in loads}
+        # Zeroed, as a staging buffer is (memory.py): lanes that do not exist are computed with.
+        reads = {id(n): Turned(env.storage[n.attr], n.args[env.storage[n.attr].skip:], env.temp(n.dt, STEPS * width, zeroed=True))
+                 for n in loads}
         writes = {id(s): Turned(env.storage[s.resource], s.coords[env.storage[s.resource].skip:],
                                 env.temp(env.storage[s.resource].resource.dt, STEPS * width)) for s in stores}
         for t in reads.values():
