@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import intent_numba as intent
+import intent_numba.language as I
 
 from . import kernels
 
@@ -39,3 +40,20 @@ def test_mistakes(on_device):
     y = on_device(np.zeros((5, 7), "f4"))
     with pytest.raises(intent.CallError, match="'y': expected a device allocation other"):
         kernels.scale(y, 1.0, y)
+
+
+@intent.kernel
+def picked(x: I.In[I.f32, ("N",)], at: I.In[I.i32, ("K",)], y: I.Out[I.f32, ("K",)]):
+    y[:] = x[at[:]]
+
+
+def test_checks(on_device):
+    checked = intent.compile(picked, target="spirv", options=intent.CompileOptions(checks=True))
+    x, good, bad = np.arange(4, dtype="f4"), np.array([3, 0], "i4"), np.array([3, 4], "i4")
+    for place in (np.array, on_device):
+        y = place(np.full(2, 7, "f4"))
+        with pytest.raises(intent.InvalidInput, match=r"read at coordinates \(1,\): index 4 is outside axis 0 of 'x', whose extent is 4"):
+            checked(place(x), place(bad), y)
+        assert (y.get() if place is on_device else y).tolist() == [7, 7]
+        checked(place(x), place(good), y)
+        assert (y.get() if place is on_device else y).tolist() == [3, 0]
