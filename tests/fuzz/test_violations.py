@@ -99,7 +99,7 @@ def test_violations(rnd, budget):
 
 
 @pytest.mark.nightly
-@fuzz(0.05, factor=50)
+@fuzz(0.015, factor=50)
 @given(st.randoms(use_true_random=False), st.integers(0, 8))
 def test_many_violations(rnd, budget):
     violated(rnd, budget)
