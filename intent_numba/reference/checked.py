@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,13 +72,21 @@ class Violation(Exception):
 
 @dataclass
 class _Points:
-    """A parallel that runs: its points are numbered from ``base``, ``number`` is the one that runs now. An acquire of a point
-    sees what points that had released before did: ``seen``."""
+    """A parallel that runs: its points are numbered from ``base``, ``number`` is the one that runs now. ``released``: those that
+    released so far, ascending. An acquire of a point sees what points that had released before did: the first ``seen`` of them."""
     base: int
     number: int = 0
     points: dict = field(default_factory=dict)
-    released: set = field(default_factory=set)
-    seen: set = field(default_factory=set)
+    released: array = field(default_factory=lambda: array("q"))
+    seen: int = 0
+
+    def release(self) -> None:
+        if not self.released or self.released[-1] != self.number:
+            self.released.append(self.number)
+
+    def sees(self, numbers: np.ndarray) -> np.ndarray:
+        known = np.frombuffer(self.released, np.int64)[:self.seen]
+        return known[np.minimum(np.searchsorted(known, numbers), self.seen - 1)] == numbers
 
 
 class _Checked(_Frame):
@@ -230,7 +239,7 @@ class _Checked(_Frame):
                 found = np.asarray(numbers[where])
                 broken = (found >= level.base) & (found != level.number)
                 if level.seen and broken.any():
-                    broken &= ~np.isin(found, list(level.seen))
+                    broken = broken & ~level.sees(found)
                 if known.size > 1:
                     found = np.take_along_axis(found, broken.argmax(-1)[..., None], -1)[..., 0]
                     broken = broken.any(-1)
@@ -345,12 +354,12 @@ def _update(frame: _Checked, op: Op, args) -> None:
     order = op.attrs.get("order")
     if order in ("acquire", "acq_rel"):
         for level in frame.parallels:
-            level.seen |= level.released
+            level.seen = len(level.released)
     indices = args[1:len(args) - OPERANDS[op.kind] - guarded]
     frame.access(op, args[0], indices, args[-1] if guarded else None, "load" if op.kind == "atomic_load" else "update")
     if order in ("release", "acq_rel"):
         for level in frame.parallels:
-            level.released.add(level.number)
+            level.release()
 
 
 def _histogram(frame: _Checked, op: Op, args) -> None:
@@ -444,7 +453,7 @@ def _parallel(frame: _Checked, op: Op, args):
     frame.parallels.append(level)
     for point in itertools.product(*args):
         frame.started += 1
-        level.number, level.seen = frame.started, set()
+        level.number, level.seen = frame.started, 0
         level.points[frame.started] = point
         _enter(frame, op.regions[0], [np.asarray(i, np.int64) for i in point])
         try:

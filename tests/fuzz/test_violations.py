@@ -15,9 +15,10 @@ from intent_numba import reference
 from intent_numba.frontend import build_kernel
 from tests.support import assert_same_bits, poison
 
-from .generate import Scalars
+from .execution import load
+from .scalars import Scalars
 from .settings import fuzz
-from .test_programs import PLAIN, by_python, load
+from .test_scalars import PLAIN, by_python
 
 X = np.array([0, 1, 2, 5, 9, 63, 500, 1023, 77, 8], np.int64)
 GUARDS = ((r"& 3\) \+ 1\)\)", "& 3)))"), (r"& 7\) \+ 1\)\)", "& 7)))"), (r"& 7\]", "& 15]"))
@@ -66,7 +67,7 @@ def violated(rnd, budget):
     """Whether the program had a violation."""
     source = unguarded(Scalars(rnd).program(budget), rnd)
     try:
-        kernel = load(source)
+        kernel = load(source).kernel
         try:
             kir = build_kernel(kernel.pyfunc, {}, "strict", obligations=True)
         except (intent.IntentShapeError, intent.IntentTypeError):           # a literal index or divisor
