@@ -160,4 +160,4 @@ class TypedScalars(Scalars):
                 *(f"    {n} = x{n}[i]" for n in self.DTYPES), *(line for _ in range(2) for line in self.block(None, 1, False, budget)),
                 *(f"    y{n}[i] = {n}" for n in self.DTYPES)]
         text = "\n    ".join(body)
-        return Program(f"{IMPORTS}@intent.kernel\ndef kernel({signature}):\n    {text}\n", parameters)
+        return Program(f"{IMPORTS}@intent.kernel\ndef kernel({signature}):\n    {text}\n", parameters, unordered=True)
