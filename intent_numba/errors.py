@@ -195,3 +195,12 @@ class InvalidInput(IntentError, ValueError):
     def __init__(self, message: str, loc=None, operation: str | None = None, coordinates: tuple | None = None):
         super().__init__(message)
         self.loc, self.operation, self.coordinates = loc, operation, coordinates
+
+    @property
+    def line(self):
+        return getattr(self.loc, "line", None)
+
+    @property
+    def col(self):
+        """Column (from 0), None where Python keeps none."""
+        return getattr(self.loc, "col", None)

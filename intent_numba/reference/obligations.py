@@ -39,7 +39,7 @@ CHECKED = {
                             "{} .. {} is not inside of its source, {} .. {}"),
     "extent": Obligation("000 2", "extents of `I.full`, `I.zeros`, `I.buffer`, `I.reshape` are not negative",
                          "the extent of axis {} is {}, it must not be negative"),
-    "reshape": Obligation("002 4", "what `I.reshape` is given fills the shape with an inferred extent",
+    "reshape": Obligation("002 4", "what `I.reshape` is given fills a shape whose extents are inferred or quotients",
                           "{} elements do not fill the shape {}"),
     "inferred extent": Obligation("002 4", "the extents beside an inferred one of `I.reshape` are not zero",
                                   "the product of the extents beside -1 is zero"),

@@ -68,8 +68,8 @@ def report(kernel, args, error=intent.InvalidInput):
 
 def assert_reported(e, kernel, lines, operation, mark, text, at):
     line = next(k for k, s in enumerate(lines, 1) if mark in s)
-    assert (e.operation, e.coordinates, e.loc.line) == (operation or e.operation, at, line), str(e)
-    assert e.loc.col in (None, lines[line - 1].index(mark)), str(e)
+    assert (e.operation, e.coordinates, e.line) == (operation or e.operation, at, line), str(e)
+    assert e.col in (None, lines[line - 1].index(mark)), str(e)
     where = f" at coordinates {at}" if at else ""
     assert f"{kernel.__name__}: {e.operation}{where}: {text}" in str(e)
 
