@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from .execution import DRAWS, Illegal, check_mutant, check_program, rnd_of
 from .grammar import Program, whole_kernel
+from .grammar.checked import DTYPES
 from .mutate import mutant
 from .shrink import shrunk
 
-POLICIES = ("strict",) * 18 + ("range_preserving", "checked")
+POLICIES = ("strict",) * 17 + ("range_preserving", "checked", "checked")
 MUTANTS = 8
 """Of one legal program."""
-CHECKED = ("f32", "i32", "bool", "f32", "i32")
 
 
 def program_of(seed: int, k: int) -> Program:
     rnd = rnd_of(seed, k)
     policy = rnd.choice(POLICIES)
-    return whole_kernel(rnd, CHECKED, policy) if policy == "checked" else whole_kernel(rnd, policy=policy)
+    return whole_kernel(rnd, DTYPES, policy) if policy == "checked" else whole_kernel(rnd, policy=policy)
 
 
 def run_one(seed: int, k: int, show: bool = False) -> str:

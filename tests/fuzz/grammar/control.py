@@ -18,7 +18,7 @@ def branched(b: Block):
     """An ``if`` whose arms give one name a value of one type, or change what was there before."""
     if b.depth >= DEEPEST:
         return
-    like = b.find(lambda v: b.nameable(v.shape))
+    like = b.find(lambda v: b.nameable(v.shape) and (v.dt != "index" or b.writer.policy != "checked"))
     merged = like is not None and b.chance(0.7)
     name = b.name()
     arms = [f"if {condition(b)}:"]

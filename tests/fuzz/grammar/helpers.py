@@ -74,7 +74,7 @@ def called(b: Block):
         if like is not None:
             results.append(like)
     if not results:
-        results = [exact(inner, "i32" if "i32" in b.writer.dtypes else "f32", None)]
+        results = [exact(inner, "i32", None)]
     packed, parts = schema_of(b, len(results))
     if b.chance(0.25) and all(inner.nameable(r.shape) or inner.witness(r.shape) for r in results):
         inner.add(f"if {condition(inner)}:", f"    return {packed([exact(inner, r.dt, r.shape).text for r in results])}")

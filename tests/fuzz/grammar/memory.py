@@ -186,6 +186,8 @@ def remembered(b: Block):
 
 
 def output(b: Block, v: Value):
+    if v.dt == "index" and b.writer.policy == "checked":
+        return                                                  # 004 has no integer that could hold it
     shape = v.shape or ()
     text, dt = (f"I.cast({v.text}, I.i64)", "i64") if v.dt == "index" else (v.text, v.dt)
     if any(e in b.domains or "*" in e or not (e.isdigit() or e in b.extents) for e in shape):
@@ -226,7 +228,7 @@ def in_parallel(b: Block, points: list[tuple[str, str]]) -> tuple[list[Place], d
             if b.chance(0.8):
                 places.append(replace(p, fixed=tuple(fixed)))
                 continue
-        if len(p.shape) == 1 and p.fixed == (None,) and b.chance(0.6):
+        if len(p.shape) == 1 and p.fixed == (None,) and b.writer.policy != "checked" and b.chance(0.6):
             updates[p.name] = b.pick((*commuting(p.dt), *(() if p.dt == "bool" else ("scatter",))))
             places.append(replace(p, readable=False))
         elif p.readable:

@@ -4,8 +4,9 @@
 """
 from __future__ import annotations
 
+from . import checked
 from .block import Block
-from .types import SIGNED, WIDTH, Value, fits, is_float, meet, shape_text
+from .types import SIGNED, WIDTH, Value, fits, is_float, of, shape_text
 
 CHEAP = ("sqrt", "floor", "ceil", "abs", "relu")
 COSTLY = ("exp", "exp2", "log", "log1p", "sin", "cos", "tanh", "rsqrt", "erf", "sigmoid", "asin", "erfc", "i0", "lgamma")
@@ -13,6 +14,8 @@ ORDERINGS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def expression(b: Block, dt: str, limit, depth: int = 2) -> Value:
+    if b.writer.policy == "checked":
+        return checked.expression(b, dt, limit, depth)
     if depth <= 0 or b.chance(0.25):
         return leaf(b, dt, limit)
     if b.chance(0.12):
@@ -39,15 +42,6 @@ def operand(b: Block, dt: str, limit, depth: int) -> Value:
     if b.chance(0.15) and dt != "bool":
         return Value(b.literal(dt), dt)
     return expression(b, dt, limit, depth)
-
-
-def of(template: str, dt: str, *operands: Value) -> Value:
-    """A template filled in; only the operands that it names decide the shape."""
-    shape = None
-    for i, x in enumerate(operands):
-        if f"{{{i}}}" in template or "{}" in template:
-            shape = meet(shape, x.shape)
-    return Value(template.format(*(x.text for x in operands)), dt, shape)
 
 
 def floating(b: Block, dt: str, limit, depth: int) -> Value:
@@ -179,7 +173,7 @@ def exact(b: Block, dt: str, shape, depth: int = 2) -> Value:
     x = expression(b, dt, shape, depth)
     if x.shape == shape:
         return x
-    if not b.nameable(shape) or b.chance(0.3):
+    if not b.nameable(shape) or b.chance(0.3) and b.writer.policy != "checked":
         like = b.witness(shape)
         if like is not None:
             return Value(f"I.select({like.text} == {like.text}, {x.text}, {x.text})", dt, shape)

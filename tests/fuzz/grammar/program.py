@@ -1,8 +1,9 @@
 """The whole: parameters, statements by weight, outputs."""
 from __future__ import annotations
 
-from . import control, formats, helpers, memory, regions, shaping, structured
+from . import control, helpers, memory, regions, shaping, structured
 from .block import Block, Writer
+from .formats import quantized, ragged, scaled, sparse
 from .pointwise import any_dtype, exact, expression
 from .types import STORED, Parameter, Place, Program, Value
 
@@ -32,18 +33,22 @@ PURE = {computed: 8, precise: 2, control.rebound: 3, control.branched: 3, contro
         shaping.gathered: 2, shaping.domain: 1,
         structured.reduced: 3, structured.arg_reduced: 1, structured.scanned: 2, structured.generic: 2, structured.multiplied: 5,
         structured.counted: 1, regions.folded: 1, regions.region_scanned: 1, helpers.called: 3}
-FORMATS = {formats.quantized: 0.2, formats.scaled: 0.5, formats.sparse: 0.7, formats.ragged: 0.7}
-"""Of programs whose policy is strict: 004 plans none of these."""
+FORMATS = {quantized: 0.2, scaled: 0.5, sparse: 0.7, ragged: 0.7}
+"""Of programs whose policy is strict."""
 EFFECTS = {memory.loaded: 3, memory.stored: 6, memory.scattered: 2, memory.atomic: 6, memory.buffered: 2, memory.remembered: 2,
            memory.assumed: 2, control.parallel: 5, control.coordinate: 2, structured.random_numbers: 1}
 
 
+CHECKED = {computed: 8, precise: 3, control.rebound: 3, control.branched: 3, control.looped: 4, control.left: 2, control.parallel: 5,
+           shaping.permuted: 1, shaping.expanded: 1, structured.summed: 4, structured.multiplied: 3, memory.loaded: 2, memory.stored: 6,
+           memory.remembered: 3, helpers.called: 2}
 TRIES = 5
 """For one statement: most kinds need something that a block may not have."""
 
 
 def statements(b: Block, count: int) -> None:
-    table = {**PURE, **(FORMATS if b.writer.policy == "strict" and b.kernel else {}), **({} if b.pure else EFFECTS)}
+    formats = FORMATS if b.writer.policy == "strict" and b.kernel else {}
+    table = CHECKED if b.writer.policy == "checked" else {**PURE, **formats, **({} if b.pure else EFFECTS)}
     for _ in range(count):
         if b.writer.statements <= 0:
             return

@@ -42,6 +42,16 @@ def reduced(b: Block):
     b.let(f"I.reduce.{kind}({v.text}, axis={shown}{argument})", acc, rest)
 
 
+def summed(b: Block):
+    """What 004 plans for whole tensors: sums of integers and floats, the rest of floats."""
+    v = b.tensor(lambda v: v.dt in ("i32", "f32"))
+    if v is None:
+        return
+    axis, shown = axis_of(b, v)
+    kind = b.pick(("sum",) if v.dt == "i32" else ("sum", "sum", "max", "min", "prod"))
+    b.let(f"I.reduce.{kind}({v.text}, axis={shown})", v.dt, without(v.shape, axis))
+
+
 def arg_reduced(b: Block):
     v = b.tensor(lambda v: v.dt not in ("bool", "index"))
     if v is None:

@@ -100,8 +100,17 @@ def fits(a, limit) -> bool:
     return meet(a, limit) == limit
 
 
+def of(template: str, dt: str, *operands: Value) -> Value:
+    """A template filled in; only the operands that it names decide the shape."""
+    shape = None
+    for i, x in enumerate(operands):
+        if f"{{{i}}}" in template or "{}" in template:
+            shape = meet(shape, x.shape)
+    return Value(template.format(*(x.text for x in operands)), dt, shape)
+
+
 def accumulators(dt: str) -> list[str]:
-    """Decision 23: what may accumulate ``dt``."""
+    """Decision 23: what may accumulate ``dt``, and holds each of its values or an infinity."""
     if is_float(dt):
-        return [a for a in FLOATS if WIDTH[a] >= WIDTH[dt]]
+        return [a for a in FLOATS if WIDTH[a] >= WIDTH[dt] and a in (dt, *FLOATS[:-1])]
     return [a for a in INTEGERS if WIDTH[a] >= WIDTH[dt]] + ["f32", "f64"]
