@@ -261,3 +261,20 @@ def test_a_product_whose_left_rows_read_numbers_of_their_own(size, rng):
         s = a.astype(np.float64) @ b
         return ((s - s.min(1)[:, None]) * s.max(1)[:, None]) @ c
     check(scores, [normal(rng, (M, D)), normal(rng, (D, N)), normal(rng, (N, E)), out((M, E), "f32")], oracle, floor=64.0 * N * D * D)
+
+
+@cache
+def joined(dt):
+    @intent.kernel
+    def joined(x: I.In[dt, ("M", "N")], y: I.Out[I.f32, (2,)]):
+        v = x[:, :]
+        y[:] = I.contract(v, I.join(v, v), reduce=((1, 1), (0, 0)), acc_dtype=I.f32)
+    return joined
+
+
+@pytest.mark.parametrize("dt", [I.f16, I.bf16, I.f8e5m2, I.f32], ids=lambda d: d.name)
+@pytest.mark.parametrize("size", [(2, 3), (1, 33), (40, 65)])
+def test_an_element_that_is_read_as_itself_and_as_f32(size, dt, rng):
+    """One number stands in all lanes in both dtypes."""
+    x = rng.integers(-3, 4, size).astype(numpy_dtype(dt))
+    check(joined(dt), [x, out((2,), "f32")], lambda x: np.full(2, (x.astype(np.float32) ** 2).sum(dtype=np.float32)))

@@ -197,7 +197,7 @@ class Env:
         return self.fn.ins(f"bitcast {mask.type} {mask.text} to i{mask.lanes}")
 
     def wide(self, x: Val) -> Val:
-        """``x`` as a vector of the current tile; a splat is remembered."""
+        """``x`` as a vector of the current tile; a splat is remembered, under its dtype too: after a cast one register has two."""
         lanes = self.lanes
         if not lanes or x.lanes:
             return x
@@ -206,7 +206,7 @@ class Env:
         if x.dt == "bool":                                   # as a comparison, which is what masks are made of
             word = Val("i32", self.fn.ins(f"sext i1 {x.text} to i32"))
             return self.kept(self.o.splat(word, lanes))
-        return self.once(("splat", x.text, lanes), lambda: self.o.splat(x, lanes))
+        return self.once(("splat", x.dt, x.text, lanes), lambda: self.o.splat(x, lanes))
 
     # --- launch frame ---
 
