@@ -175,7 +175,7 @@ def combine_region(fb, combine, schema, types, what: str):
         e.b.loc = loc
         region.yields = tuple(fit(e, v, t, f"{what}: the result of combine") for v, t in zip(flatten(e, out, schema), types))
     for op in walk(region):
-        if impure(op):
+        if impure(op) and (*op.args, *op.results)[0] not in e.private:
             e.b.loc = op.loc or loc
             e.fail(LanguageError, f"{what}: combine must be pure, it cannot {IMPURE[op.kind]}",
                    "pass what it needs as components of the value", ((loc, "it is the combine of this operation"),))

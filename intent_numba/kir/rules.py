@@ -343,8 +343,7 @@ def _scatter_reduce(op: Op) -> None:
     _need(len(op.regions) == (kind == "generic"), f"{len(op.regions)} regions do not fit kind={kind!r}")
     for region in op.regions:
         _signature(region, [Scalar(dt)] * 2, [Scalar(dt)], "the combine")
-        for inner in walk(region):
-            _need(inner.kind not in EFFECTS, f"the combine contains a {inner.kind}; it must be pure")
+        _pure(region)
 
 
 def _buffer(op: Op) -> None:
@@ -392,9 +391,16 @@ def _sources(op: Op) -> tuple[list, int]:
         types = [tensor_or_scalar(t.dt, [e for i, e in enumerate(t.shape) if i not in over]) for t in types]
     _need(len(op.regions) == 1, f"{len(op.regions)} regions, expected the combine")
     _signature(op.regions[0], types + types, types, "the combine")
-    for inner in walk(op.regions[0]):
-        _need(inner.kind not in EFFECTS, f"the combine contains a {inner.kind}; it must be pure")
+    _pure(op.regions[0])
     return deleted, k
+
+
+def _pure(region: Region) -> None:
+    """A combine may use memory that it makes itself: the expansion of a region scan does."""
+    own = {inner.results[0] for inner in walk(region) if inner.kind == "buffer" and inner.results}
+    for inner in walk(region):
+        private = inner.kind == "buffer" or inner.kind in ("read", "write") and inner.args[:1] and inner.args[0] in own
+        _need(private or inner.kind not in EFFECTS, f"the combine contains a {inner.kind}; it must be pure")
 
 
 def _over(op: Op, deleted) -> tuple[int, ...]:

@@ -179,6 +179,49 @@ def test_longest_paths_over_two_axes_inside_a_loop(a, b, rng):
     check(longest_paths, [x, none, out((2, 2), "i32"), out((a, 2, b, 2), "i32")], oracle, layouts=FEW)
 
 
+@intent.fn
+def total_of(x):
+    return I.reduce.sum(x, axis=0)
+
+
+@intent.fn
+def sums_so_far(x, state):
+    return I.cumsum(x, axis=0) + state
+
+
+@intent.fn
+def convolved(a, b):
+    """The prefix sums of one side, by a region scan, added to the other side turned by two of its members."""
+    zero = I.cast(0, I.i64)
+    far, _ = I.region_scan(source=a, axis=0, summarize=total_of, combine=I.add, identity=zero, initial_state=zero, apply=I.add,
+                           emit=sums_so_far)
+    at = I.cast(I.indices(I.domain(0, 3)), I.i64)
+    return far + I.gather(b, index=((at + 2) % 3,))
+
+
+@intent.kernel
+def walks(x: I.In[I.i64, ("N", 3)], y: I.Out[I.i64, ("N", 3)]):
+    y[:, :] = I.scan(x[:, :], axis=0, identity=I.zeros((3,), I.i64), combine=convolved)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 33])
+def test_region_operations_inside_of_a_combine(n, rng):
+    def oracle(x):
+        """By the steps of section 12, since this combine is not associative."""
+        def join(a, b):
+            return np.cumsum(a) + b[(np.arange(3) + 2) % 3]
+        y = x.copy()
+        for begin in range(0, n, 32):
+            block = y[begin:begin + 32]
+            for s in (1, 2, 4, 8, 16):
+                for j in range(len(block) - 1, s - 1, -1):
+                    block[j] = join(block[j - s], block[j])
+            for j in range(len(block)) if begin else ():
+                block[j] = join(y[begin - 1], block[j])
+        return y
+    check(walks, [integers(rng, (n, 3), "i64"), out((n, 3), "i64")], oracle, layouts=FEW)
+
+
 @numba.njit
 def larger(x, y):
     return x if x > y else y
