@@ -18,9 +18,9 @@ MAX_TERMS = 24
 class Scope:
     """What one region has: shared values and everything defined in it."""
 
-    def __init__(self):
+    def __init__(self, params=()):
         self.shared: dict = {}
-        self.defined: set = set()
+        self.defined: set = set(params)
 
 
 class Emitter:
@@ -28,7 +28,7 @@ class Emitter:
         self.b = Builder(name, params, policy)
         self.obligations = obligations          # whether what only the author's words say becomes a check
         self.policy = policy_named(policy)
-        self.scopes = [Scope()]
+        self.scopes = [Scope(self.b.kernel.body.params)]
         self.extents: dict = {}                 # index scalar -> Extent
         self.symbols: dict = {}                 # "%name" -> index scalar
         self.low: dict = {}                     # "%name" -> Extent that it is not below

@@ -89,12 +89,13 @@ _CAST = re.compile(r"I\.cast\(x, I\.(\w+)\)")
 MAX_QUOTED = 48
 
 
-def with_operand(func_ir, inferer, names, hint: str) -> str:
-    """The hint with the operand that has another dtype in place of the ``x`` of ``I.cast(x, ...)``."""
+def with_operand(func_ir, inferer, names, hint: str, message: str) -> str:
+    """The hint with the operand that has another dtype in place of the ``x`` of ``I.cast(x, ...)``: one whose dtype the message
+    names, if there is one."""
     found = _CAST.search(hint)
     if found is None:
         return hint
-    for name in sorted(names, key=lambda n: _is_bool(inferer, n)):
+    for name in sorted(names, key=lambda n: (not _is_named(inferer, n, message), _is_bool(inferer, n))):
         var = inferer.typevars.get(name)
         t = var.type if var is not None and var.defined else None
         if t is not None and not isinstance(t, Lit) and dtype_of(t) not in (None, found[1]):
@@ -102,6 +103,11 @@ def with_operand(func_ir, inferer, names, hint: str) -> str:
             if text:
                 return hint.replace("I.cast(x, ", f"I.cast({text}, ")
     return hint
+
+
+def _is_named(inferer, name: str, message: str) -> bool:
+    var = inferer.typevars.get(name)
+    return var is not None and var.defined and f" {dtype_of(var.type)} " in f"{message} "
 
 
 def _is_bool(inferer, name: str) -> bool:

@@ -445,7 +445,7 @@ def _quoting(func_ir, inferer, e: Refusal, where) -> str:
         return logic_hint(where) or e.hint
     if isinstance(e.constraint, typeinfer.GetAttrConstraint):
         return FOREIGN.get(e.constraint.attr, e.hint)
-    return with_operand(func_ir, inferer, _operands(e.constraint), e.hint)
+    return with_operand(func_ir, inferer, _operands(e.constraint), e.hint, e.message)
 
 
 def _mismatch(func_ir, inferer, cause: Mismatch, where):

@@ -12,7 +12,7 @@ from ..typing.types import (Buffer, Domain, DTypeT, EllipsisT, EnumT, Group, Nam
                             Weak, WeakFloat, is_tuple)
 from ..typing.types import Lit as LitT
 from .emitter import Emitter
-from .shapes import make_domain, retype
+from .shapes import make_domain, retype, shape_text
 from .values import Deferred, Dom, Idx, Lit, Rec
 
 
@@ -142,7 +142,7 @@ def fit(e: Emitter, value: Value, wanted, what: str) -> Value:
 
 def text(t) -> str:
     if isinstance(t, KTensor):
-        return f"{t.dt} of shape ({', '.join(map(str, t.shape))}{',' if len(t.shape) == 1 else ''})"
+        return f"{t.dt} of shape {shape_text(t.shape)}"
     return t.dt if isinstance(t, KScalar) else str(t)
 
 

@@ -7,7 +7,7 @@ from .operations import dtype_argument
 from .operations_index import INTS, integer, relation_rank, store_value, valid_operand
 from .policy import DOMAINS
 from .problems import refuse
-from .types import NONE, Buffer, Lit, NoneT, Record, Scalar, Tensor, View, describe, shaped
+from .types import NOTHING, Buffer, Lit, NoneT, Record, Scalar, Tensor, View, describe, shaped
 
 
 def _place(what: str, address, index) -> tuple[str, int]:
@@ -48,7 +48,7 @@ def store(address, value, index, order, valid):
     _operand(what, "value", dt, rank, value)
     _order(what, order, ORDERS["atomic_store"])
     valid_operand(what, rank, valid)
-    return NONE
+    return NOTHING
 
 
 def rmw(name: str):
@@ -89,7 +89,7 @@ def scatter_reduce(ctx, dst, index, value, combine, valid):
     got = ctx.call(combine, (element, element), f"{what}: combine")
     if got != element:
         refuse(f"{what}: combine of two {dst.dt} elements gives {describe(got)}", "it must give what it takes")
-    return NONE
+    return NOTHING
 
 
 def histogram(values, bins, valid, count_dtype):

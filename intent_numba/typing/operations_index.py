@@ -8,7 +8,7 @@ from . import planned
 from .operations import cast_hint, check_literal, dtype_argument, operand_problem
 from .policy import DOMAINS
 from .problems import refuse
-from .types import (INDEX, NONE, Buffer, Domain, DTypeT, EllipsisT, Group, Lit, NamedFloat, NoneT, Ragged, Record, Scalar, Slice,
+from .types import (INDEX, NOTHING, Buffer, Domain, DTypeT, EllipsisT, Group, Lit, NamedFloat, NoneT, NothingT, Ragged, Record, Scalar, Slice,
                     Tensor, View, Weak, article, describe, dtype_of, is_product, is_tuple, shaped)
 
 INTS = frozenset(DOMAINS["i"])
@@ -28,6 +28,8 @@ def integer(what: str, t) -> None:
 def relation_rank(source, index) -> int:
     """Rank of ``source[index]``; refuses what is no index."""
     items = tuple(index.types) if is_tuple(index) else (index,)
+    if any(isinstance(t, NothingT) for t in items):
+        refuse("a statement gives no index", "go on with the index itself")
     used = sum(not isinstance(t, (NoneT, EllipsisT)) for t in items)
     dots = sum(isinstance(t, EllipsisT) for t in items)
     if dots > 1:
@@ -147,7 +149,7 @@ def setitem(target, index, value):
     if not isinstance(target, (View, Buffer)):
         refuse(f"{describe(target)} cannot be stored to", "store to an Out or InOut view or to an I.buffer", LanguageError)
     store_value("store", target.dt, relation_rank(target, index), value)
-    return NONE
+    return NOTHING
 
 
 def valid_operand(what: str, rank: int, valid, limit: bool = True) -> None:
@@ -174,7 +176,7 @@ def gather(src, index, valid, fill):
 def store(buffer, index, value, valid):
     setitem(buffer, index, value)
     valid_operand("I.store", relation_rank(buffer, index), valid)
-    return NONE
+    return NOTHING
 
 
 def scatter_unique(dst, index, value, valid):
@@ -192,7 +194,7 @@ def assume_in_bounds(index, resource, axis):
     if not isinstance(resource, (View, Tensor, Buffer)):
         refuse(f"{what}: a view, tensor or buffer is expected, not {describe(resource)}")
     axis_argument(what, axis, resource.rank)
-    return NONE
+    return NOTHING
 
 
 # --- domains ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from numba.core import types
 from ..errors import IntentShapeError
 from .operations_index import axis_argument, tensor_argument
 from .operations_structured import components, conform, rebuild
-from .problems import refuse
+from .problems import Refusal, refuse
 from .types import (Buffer, Lit, NamedFloat, NoneT, Scalar, Tensor, View, Weak, describe, is_product, is_tuple, items_of)
 
 
@@ -80,10 +80,7 @@ def region_scan(ctx, source, axis, summarize, combine, identity, initial_state, 
     what = "I.region_scan"
     parts, captures = source_arguments(what, source, axis), operand_arguments(what, operands)
     summary = _summary(ctx, what, parts, captures, summarize, combine, identity)
-    state = ctx.call(apply, (summary, _state_argument(what, initial_state, summary)), f"{what}: apply")
-    state = schema_of(f"{what}: the result of apply", state)
-    conform(f"{what}: initial_state", initial_state, state)
-    conform(f"{what}: the result of apply", ctx.call(apply, (summary, state), f"{what}: apply"), state)
+    state = _state(ctx, what, summary, initial_state, apply)
     emitted = ctx.call(emit, (*parts, state, *captures), f"{what}: emit")
     outputs = schema_of(f"{what}: the result of emit", emitted)
     for leaf in components(outputs):
@@ -92,9 +89,23 @@ def region_scan(ctx, source, axis, summarize, combine, identity, initial_state, 
     return types.Tuple((outputs, state))
 
 
-def _state_argument(what: str, t, summary):
-    """The initial state as the first call of apply sees it. Where states look like summaries its literals take their dtypes, else
-    they stay literals until apply gives them one."""
+def _state(ctx, what: str, summary, initial, apply):
+    """The schema of the state: what apply returns, given an initial state whose literals have no dtype yet. They are taken to have
+    those of the summary where the two look alike; where apply says otherwise it sees the literals themselves."""
+    first = None
+    for argument in dict.fromkeys((_like_summary(what, initial, summary), initial)):
+        try:
+            state = schema_of(f"{what}: the result of apply", ctx.call(apply, (summary, argument), f"{what}: apply"))
+            conform(f"{what}: initial_state", initial, state)
+            conform(f"{what}: the result of apply", ctx.call(apply, (summary, state), f"{what}: apply"), state)
+            return state
+        except Refusal as refusal:
+            first = first or refusal
+    raise first
+
+
+def _like_summary(what: str, t, summary):
+    """The initial state with the summary's dtypes for its literals, where it has as many components."""
     leaves, twins = components(t), components(summary)
     for leaf in leaves:
         if not isinstance(leaf, (Scalar, Tensor, NamedFloat, Weak, Lit)):

@@ -141,6 +141,10 @@ class NoneT(IntentType):
         return "None"
 
 
+class NothingT(NoneT):
+    """What a statement such as I.store gives: nothing that could be used."""
+
+
 class EllipsisT(IntentType):
     def __str__(self):
         return "..."
@@ -191,7 +195,7 @@ class Record(IntentType):
         return "record(" + ", ".join(f"{n}: {t}" for n, t in self.items) + ")"
 
 
-NONE = NoneT()
+NONE, NOTHING = NoneT(), NothingT()
 WEAK_FLOAT = WeakFloat()
 BOOL = Scalar("bool")
 INDEX = Scalar("index")
