@@ -24,7 +24,8 @@ from ..typing.merge import settles
 from ..typing.operations import cast_hint, check_literal, operand_problem
 from ..typing.policy import default_dtype
 from ..typing.problems import Refusal, refuse
-from ..typing.types import (DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, Weak, describe)
+from ..typing.types import (Buffer, DTypeT, EllipsisT, EnumT, Lit, NamedFloat, NoneT, Scalar, Static, Tensor, Weak, describe, is_product,
+                            items_of)
 from .bytecode import kir_loc, to_ssa, untyped_ir
 from .constexpr import prune, take
 from .hints import FOREIGN, logic_hint, with_operand
@@ -104,7 +105,11 @@ class Session:
     def helper_type(self, helper, args, kws):
         arguments = self.helper_arguments(helper, args, kws)
         try:
-            return self.specialize(helper.pyfunc, arguments).return_type
+            typed = self.specialize(helper.pyfunc, arguments)
+            if _holds_a_buffer(typed.return_type):
+                raise LanguageError(diagnostic(returned_value_loc(typed), f"{helper.__name__}: a buffer lives where it is made and cannot be "
+                                               "returned", "make it in the caller and pass it to the helper"))
+            return typed.return_type
         except CompileError as e:
             raise Refusal(str(e), located=e) from None
 
@@ -353,6 +358,10 @@ def _through_copies(func_ir, name: str) -> str:
         if not source.startswith("$") and source.split(".")[0] != name.split(".")[0]:
             return name
         name = source
+
+
+def _holds_a_buffer(t) -> bool:
+    return isinstance(t, Buffer) or is_product(t) and any(map(_holds_a_buffer, items_of(t)))
 
 
 def returned_value_loc(typed: Typed):

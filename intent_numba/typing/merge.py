@@ -6,8 +6,8 @@ from numba.core import types
 from .active import ACTIVE
 from .planned import join
 from .policy import literal_problem
-from .types import (BOOL, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Tensor, Weak, WeakFloat, is_product, is_tuple, items_of,
-                    product_of)
+from .types import (BOOL, Buffer, Domain, Lit, MergedFloat, NamedFloat, Record, Scalar, Tensor, View, Weak, WeakFloat, is_product,
+                    is_tuple, items_of, product_of)
 
 
 def merge(a, b):
@@ -105,5 +105,8 @@ def explain(a, b) -> tuple[str, str]:
         return f"it is {describe(a)} on one path and {describe(b)} on the other", f"write I.cast(x, I.{dtype_of(a)})"
     if isinstance(a, Domain) and isinstance(b, Domain):
         return "a parallel domain and an ordered one cannot merge", ""
+    if isinstance(a, (View, Buffer)) and isinstance(b, (View, Buffer)):
+        return ("it is one view or buffer on one path and another on the other",
+                "which memory a name stands for cannot be decided at run time: select between values")
     hint = "I.full((), value, dtype) makes a rank-zero tensor" if {type(a), type(b)} == {Tensor, Scalar} else ""
     return f"it is {describe(a)} on one path and {describe(b)} on the other", hint

@@ -335,8 +335,9 @@ def transpose(value, permutation, what="I.transpose"):
     tensor_argument(what, value)
     if not isinstance(permutation, NoneT):
         perm = static_ints(what, "permutation", permutation)
-        if len(perm) != value.rank or sorted(p + value.rank if p < 0 else p for p in perm) != list(range(value.rank)):
-            refuse(f"{what}: {perm} is not a permutation of the {value.rank} axes", cls=IntentShapeError)
+        if sorted(perm) != list(range(value.rank)):
+            axes = ", ".join(map(str, range(value.rank)))
+            refuse(f"{what}: {perm} is not a permutation of the {value.rank} axes", f"it names each of {axes} once", IntentShapeError)
     return value
 
 

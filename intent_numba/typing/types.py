@@ -123,9 +123,15 @@ class Ragged(IntentType):
     """``I.ragged(...)``; mapped says that it has indices."""
     fields = ("mapped",)
 
+    def __str__(self):
+        return "ragged groups"
+
 
 class Group(IntentType):
     """``r[i]`` of a ragged with indices."""
+
+    def __str__(self):
+        return "ragged group"
 
 
 class Slice(IntentType):

@@ -68,10 +68,20 @@ def recursive(v):
     return recursive(v)
 
 
+@intent.fn
+def make_buffer():
+    return I.buffer((4,), I.f32, init=0.0)
+
+
+@intent.fn
+def fill_buffer(t):
+    t[0] = 1.0
+
+
 @numba.njit
 def scalar_njit(a):
     return a + 1
 
 
-WORLD = {getattr(f, '__name__', None): f for f in (Mode, Other, total, same, times, plus, draws, total_and_draw, plus_and_draw, prefix, prefix_and_draw, recursive,
+WORLD = {getattr(f, '__name__', None): f for f in (Mode, Other, total, same, times, plus, draws, total_and_draw, plus_and_draw, prefix, prefix_and_draw, recursive, make_buffer, fill_buffer,
                                  scalar_njit)} | {"intent": intent}
