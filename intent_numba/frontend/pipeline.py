@@ -465,7 +465,7 @@ def _mismatch(func_ir, inferer, cause: Mismatch, where):
         culprit = next((v for v in incoming if inferer.typevars[v.name].type == cause.second), None)
         if culprit is None:
             continue
-        plain = phi.target.unversioned_name
+        plain = phi.target.unversioned_name.split(".")[0]
         assignment = _assignment(func_ir, culprit.name)
         label = "the value" if plain.startswith("$") else repr(plain)
         return IntentTypeError, diagnostic(kir_loc(assignment.loc) if assignment is not None else where,
