@@ -181,3 +181,25 @@ def test_states_differ_from_transitions(n, rng):
         return (np.where(x > 0, seen, -1), peak, np.arange(n)[::-1], np.array(10 + (x > 0).sum()), np.array(max([-5.0, *x])))
     x = integers(rng, n, "i16", -99, 99)
     everywhere(ranked, [x, out(n, "i64"), out(n, "f32"), out(n, "index"), out((), "i64"), out((), "f32")], oracle, exact=True)
+
+
+# --- masked segments (decision 47) -----------------------------------------------------------------------------------------
+
+@intent.fn
+def weighted(x, keep, v):
+    w = I.select(keep, x, 0.0)
+    return I.matmul(w[None, :], v, acc_dtype=I.f32)
+
+
+@intent.kernel
+def masked_product(x: I.In[I.f32, ("N",)], keep: I.In[I.bool, ("N",)], v: I.In[I.f32, ("N", "D")], y: I.Out[I.f32, (1, "D")]):
+    y[:, :] = I.region_fold(source=(x[:], keep[:], v[:, :]), axis=0, summarize=weighted, combine=plus, identity=I.zeros((1, v.shape[1]), I.f32))
+
+
+def test_masked_segments_still_matter():
+    """A weight of zero times infinity is NaN, also where a whole segment is masked out."""
+    x, v = np.ones(200, "f4"), np.ones((200, 3), "f4")
+    keep = np.arange(200) < 10
+    v[150, 1], v[100, 2] = np.inf, np.nan
+    (y,) = everywhere(masked_product, [x, keep, v, out((1, 3), "f32")], lambda *a: np.array([[10, np.nan, np.nan]], "f4"), exact=True)
+    assert y[0, 0] == 10
