@@ -107,7 +107,8 @@ class Session:
         try:
             typed = self.specialize(helper.pyfunc, arguments)
             if _holds_a_buffer(typed.return_type):
-                raise LanguageError(diagnostic(returned_value_loc(typed), f"{helper.__name__}: a buffer lives where it is made and cannot be "
+                raise LanguageError(diagnostic(returned_value_loc(typed),
+                                               f"{helper.__name__}: a buffer lives where it is made and cannot be "
                                                "returned", "make it in the caller and pass it to the helper"))
             return typed.return_type
         except CompileError as e:

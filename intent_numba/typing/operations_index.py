@@ -8,7 +8,8 @@ from . import planned
 from .operations import cast_hint, check_literal, dtype_argument, operand_problem
 from .policy import DOMAINS
 from .problems import refuse
-from .types import (INDEX, NOTHING, Buffer, Domain, DTypeT, EllipsisT, Group, Lit, NamedFloat, NoneT, NothingT, Ragged, Record, Scalar, Slice,
+from .types import (INDEX, NOTHING, Buffer, Domain, DTypeT, EllipsisT, Group, Lit, NamedFloat, NoneT, NothingT, Ragged, Record, Scalar,
+                    Slice,
                     Tensor, View, Weak, article, describe, dtype_of, is_product, is_tuple, shaped)
 
 INTS = frozenset(DOMAINS["i"])

@@ -1,6 +1,7 @@
 """What a rule of the table is, and what its references to tests mean.
 
-A reference is ``file.py::test_a,test_b`` below ``tests/``: every case of these functions. ``file.py::test_a[name]`` is one case.
+A reference is ``file.py::test_a,test_b`` below ``tests/``: every case of these functions. ``file.py::test_a[name]`` is one case,
+``file.py::test_a[group: *]`` those whose name begins so.
 """
 from __future__ import annotations
 
@@ -39,6 +40,8 @@ def _nodes(reference: str) -> list[str]:
 
 def holds(reference: str, node: str) -> bool:
     """Does the pytest node id belong to this reference?"""
+    if reference.endswith("*]"):
+        return node.startswith(reference[:-2])
     return node == reference or node.startswith(reference + "[")
 
 

@@ -14,7 +14,8 @@ abs exp exp2 log log1p lgamma sin asin cos tanh floor ceil sqrt rsqrt erf erfc i
 reduce arg_reduce scan cumsum cummax region_fold region_scan dot matvec vecmat matmul outer contract scaled_matmul scaled_contract
 quantize quantized_dot sparse_matmul sparse_contract histogram buffer store mutable_load scatter_unique scatter_reduce atomic random
 """.split()
-MEMBERS = {"reduce": "sum max min prod any all", "arg_reduce": "max min", "random": "bits uniform", "quant": "q4_k q8_k", "sparse": "one_of_two two_of_four",
+MEMBERS = {"reduce": "sum max min prod any all", "arg_reduce": "max min", "random": "bits uniform", "quant": "q4_k q8_k",
+           "sparse": "one_of_two two_of_four",
            "atomic": "load store exchange add max min and_ or_ xor compare_exchange"}
 
 

@@ -6,11 +6,14 @@ import intent_numba as intent
 import intent_numba.language as I
 from tests.support import check, kir_of, out
 
+from .world import source
+
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 LEGAL = {"load": {"relaxed", "acquire"}, "store": {"relaxed", "release"}}
 VALUES = {"load": "", "store": "x[i]", "compare_exchange": "q[i], x[i]"}
 KEYWORDS = {"load": "", "store": "value=x[i], ", "compare_exchange": "expected=q[i], desired=x[i], "}
-EFFECT = {"load": lambda q, x: q, "store": lambda q, x: x, "exchange": lambda q, x: x, "add": lambda q, x: q + x, "max": np.maximum, "min": np.minimum,
+EFFECT = {"load": lambda q, x: q, "store": lambda q, x: x, "exchange": lambda q, x: x, "add": lambda q, x: q + x, "max": np.maximum,
+          "min": np.minimum,
           "and_": lambda q, x: q & x, "or_": lambda q, x: q | x, "xor": lambda q, x: q ^ x, "compare_exchange": lambda q, x: x}
 
 
@@ -19,10 +22,8 @@ def kernel_of(kind, order, named):
     place = f"q, index=i, {values}" if named else f"q[i], {values}{', ' if values else ''}"
     call = f'I.atomic.{kind}({place}order="{order}")'
     result = {"store": "q[i]", "compare_exchange": "r.old_value if r.success else -1"}.get(kind, "r")
-    scope = {"I": I}
-    exec('def kernel(x: I.In[I.i32, ("N",)], q: I.InOut[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]):\n    for i in I.parallel(I.domain(0, x.shape[0])):\n'
-         f"        {'' if kind == 'store' else 'r = '}{call}\n        y[i] = {result}\n", scope)
-    return intent.kernel(scope["kernel"])
+    return source(f"for i in I.parallel(I.domain(0, x.shape[0])):\n    {'' if kind == 'store' else 'r = '}{call}\n    y[i] = {result}",
+                  'x: I.In[I.i32, ("N",)], q: I.InOut[I.i32, ("N",)], y: I.Out[I.i32, ("N",)]')
 
 
 @pytest.mark.parametrize("kind", EFFECT)
@@ -41,7 +42,8 @@ def test_orders(kind, named):
 
 
 @intent.kernel
-def swaps(want: I.In[I.i32, ("N",)], new: I.In[I.i32, ("N",)], q: I.InOut[I.i32, ("N",)], old: I.Out[I.i32, ("N",)], done: I.Out[I.bool, ("N",)],
+def swaps(want: I.In[I.i32, ("N",)], new: I.In[I.i32, ("N",)], q: I.InOut[I.i32, ("N",)], old: I.Out[I.i32, ("N",)], done: I.Out[I.bool,
+                                                                                                                                 ("N",)],
           n: I.Out[I.i32, ()]):
     r = I.atomic.compare_exchange(q, index=I.domain(0, q.shape[0]), expected=want[:], desired=new[:], order="acq_rel")
     old[:] = r.old_value

@@ -1,4 +1,4 @@
-"""The constructs of 002 that no other file of this folder is about: helpers, scalars and rank zero, shapes, control, obligations unchecked."""
+"""The constructs of 002 that no other file here is about: helpers, scalars and rank zero, shapes, control; broken obligations."""
 from __future__ import annotations
 
 import numpy as np
@@ -9,13 +9,7 @@ import intent_numba.language as I
 from intent_numba.frontend import build_kernel
 from tests.support import BACKEND, check, execute, interpret, out
 
-from .world import WORLD
-
-
-def source(body: str, signature: str, **more):
-    scope = {"I": I, **WORLD, **more}
-    exec(f"def kernel({signature}):\n" + "".join(f"    {line}\n" for line in body.split("\n")), scope)
-    return intent.kernel(scope["kernel"])
+from .world import source
 
 
 # --- scalars, rank zero, index -------------------------------------------------------------------------------------------------
@@ -65,7 +59,8 @@ def test_index_wraps(rng):
         a, b, v = int(a), int(b), [int(t) for t in v]
         total = [sum(v[:i + 1]) for i in range(len(v))]
         rows = [[t + a for t in v], [t * b for t in v], total]
-        return (np.array([signed(t) for t in (a + b, a * b, -a, a - b, a * 2 + b * 2, total[-1])]), np.array([[signed(t) for t in row] for row in rows]))
+        return (np.array([signed(t) for t in (a + b, a * b, -a, a - b, a * 2 + b * 2, total[-1])]),
+                np.array([[signed(t) for t in row] for row in rows]))
     v = rng.integers(-2 ** 63, 2 ** 63, 40)
     for a, b in ((2 ** 63 - 1, 1), (-2 ** 63, -1), (2 ** 62 + 12345, -3 * 2 ** 61 - 7)):
         check(wraps, [a, b, out(6, "index"), v, out((3, 40), "index")], oracle, layouts=("contiguous", "strided"))
@@ -83,13 +78,15 @@ def test_shapes_count_from_the_end(rng):
     check(from_the_end, [x, out(4, "index"), out((2, 5), "f32")], lambda x: (np.array([5, 2, 5, 3]), x.sum(1)))
 
 
-@pytest.mark.parametrize("dt, base, exponent, want", [("i32", -3, 3, -27), ("i8", 3, 5, 243 - 256), ("u8", 3, 5, 243), ("f32", 2.0, 0.5, np.float32(2 ** 0.5)), ("f32", -2.0, 3.0, -8.0),
-                                                      ("f64", 0.0, -1.0, np.inf), ("i64", 0, 0, 1)])
+@pytest.mark.parametrize("dt, base, exponent, want", [
+    ("i32", -3, 3, -27), ("i8", 3, 5, 243 - 256), ("u8", 3, 5, 243), ("i64", 0, 0, 1), ("f32", 2.0, 0.5, np.float32(2 ** 0.5)), ("f32",
+                                                                                                                                 -2.0, 3.0, -8.0),
+    ("f64", 0.0, -1.0, np.inf)])
 def test_the_power_operator(dt, base, exponent, want):
-    kernel = source("v = x[:]\ny[0, :] = v ** e[:]\ny[1, :] = v ** P", f'x: I.In[I.{dt}, ("N",)], e: I.In[I.{dt}, ("N",)], y: I.Out[I.{dt}, (2, "N")], P: I.Constexpr[{"int" if dt[0] in "iu" else "float"}]')
-    kernel.pyfunc.__annotations__["P"] = I.Constexpr[int if dt[0] in "iu" else float]
+    kernel = source("v = x[:]\ny[0, :] = v ** e[:]\ny[1, :] = v ** POWER",
+                    f'x: I.In[I.{dt}, ("N",)], e: I.In[I.{dt}, ("N",)], y: I.Out[I.{dt}, (2, "N")]', POWER=exponent)
     args = [np.full(40, base).astype(kernel_dtype(dt)), np.full(40, exponent).astype(kernel_dtype(dt)), out((2, 40), dt)]
-    (y,) = check(kernel, args, constexprs={"P": exponent}, layouts=("contiguous",))
+    (y,) = check(kernel, args, layouts=("contiguous",))
     assert (y == np.asarray(want).astype(y.dtype)).all()
 
 
@@ -113,7 +110,8 @@ for i in I.domain(0, x.shape[0]):
 
 @pytest.mark.parametrize("dt", ["i8", "u8", "i16", "i32", "u32", "i64", "u64", "index"])
 def test_what_the_caller_broke_harms_nothing(dt):
-    kernel = source(BROKEN.replace("DT", dt), f'x: I.In[I.{dt}, ("N",)], e: I.In[I.{dt}, ("N",)], f: I.In[I.f64, ("N",)], y: I.Out[I.{dt}, (8, "N")]')
+    kernel = source(BROKEN.replace("DT", dt),
+                    f'x: I.In[I.{dt}, ("N",)], e: I.In[I.{dt}, ("N",)], f: I.In[I.f64, ("N",)], y: I.Out[I.{dt}, (8, "N")]')
     kind = np.dtype("i8" if dt == "index" else kernel_dtype(dt))
     low, high = np.iinfo(kind).min, np.iinfo(kind).max
     left = np.array([low, low, high, 0, 5, low, high, 1] * 9, kind)

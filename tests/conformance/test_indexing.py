@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
-import intent_numba as intent
-import intent_numba.language as I
-from tests.support import check, out
+from tests.support import check
+
+from .world import source
 
 EXTENTS = (4, 5, 3, 6)
 ENVIRONMENT = {"r": np.array([2, 0, 3]), "c": np.array([1, 4, 0]), "g": np.array([[0, 2], [1, 1], [2, 0]]), "e": np.array([3]), "i": 2}
@@ -20,9 +20,12 @@ part, every = cols[2:4], I.domain(1, P, 2)
 DOMAINS = {"rows": range(4), "cols": range(1, 5), "deep": range(3), "part": range(2, 4), "every": range(1, 6, 2)}
 INDICES = [
     ("i", "i", "i", "i"), (":", ":", ":", ":"), ("rows", "part", "deep", "every"), ("i", "cols", "i", ":"), (":", "1:4", "i", "every"),
-    ("r", "i", "i", "i"), ("i", "c", ":", "i"), ("r", "c", "i", ":"), ("r", "c", "g[:, 0]", ":"), (":", "r", ":", "c"), ("r", ":", "i", "c"),
-    ("rows", "i", "g[0, :]", "i"), (":", "g", ":", "i"), ("g", "i", ":", "i"), ("r[:, None]", "c[None, :]", ":", "i"), ("r[:, None]", ":", "g", "i"),
-    ("i", "r[:, None]", "part_", "c[None, :]"), ("i", ":", "g", "every"), ("r", "e", ":", "i"), ("e", "i", ":", "e"), (":", "i", "g", "c[:, None]"),
+    ("r", "i", "i", "i"), ("i", "c", ":", "i"), ("r", "c", "i", ":"), ("r", "c", "g[:, 0]", ":"), (":", "r", ":", "c"), ("r", ":", "i",
+                                                                                                                         "c"),
+    ("rows", "i", "g[0, :]", "i"), (":", "g", ":", "i"), ("g", "i", ":", "i"), ("r[:, None]", "c[None, :]", ":", "i"), ("r[:, None]", ":",
+                                                                                                                        "g", "i"),
+    ("i", "r[:, None]", "part_", "c[None, :]"), ("i", ":", "g", "every"), ("r", "e", ":", "i"), ("e", "i", ":", "e"), (":", "i", "g",
+                                                                                                                       "c[:, None]"),
     ("I.indices(rows)[:, None]", "I.indices(part)[None, :]", "i", "i"), ("I.indices(rows)", ":", "i", "I.indices(rows) + 1"),
 ]
 
@@ -32,8 +35,10 @@ def relation(items):
     axes, joint, place = [], (), None
     values = []
     for axis, text in enumerate(items):
-        members = range(*slice(*(int(b) if b else None for b in text.split(":"))).indices(EXTENTS[axis])) if ":" in text and "[" not in text else None
-        members = DOMAINS.get(text, members)
+        members = DOMAINS.get(text)
+        if ":" in text and "[" not in text:
+            bounds = slice(*(int(b) if b else None for b in text.split(":")))
+            members = range(*bounds.indices(EXTENTS[axis]))
         if members is not None:
             values.append(("axis", len(axes), members))
             axes.append(len(members))
@@ -74,10 +79,9 @@ def program(items, statement, out_rank, more=""):
                  f'y: I.InOut[I.i32, ({", ".join(map(repr, out_rank))}{"," if len(out_rank) == 1 else ""})]' + more)
     called = ", ".join(f"I.domain({t.replace(':', ',')})" if t == "1:4" or t == "1:3" else f"I.domain(0, {EXTENTS[n]})" if t == ":" else t
                        for n, t in enumerate(spread(items)))
-    body = BIND + statement.replace("(INDEX,)", f"({called},)").replace("INDEX", text).replace("ALL", ", ".join(":" * len(out_rank)) or "()")
-    scope = {"I": I}
-    exec(f"def kernel({signature}):\n" + "".join(f"    {line}\n" for line in body.split("\n")), scope)
-    return intent.kernel(scope["kernel"])
+    body = BIND + statement.replace("(INDEX,)", f"({called},)").replace("INDEX", text).replace("ALL",
+                                                                                               ", ".join(":" * len(out_rank)) or "()")
+    return source(body, signature)
 
 
 def arguments(y, *more):
@@ -98,7 +102,8 @@ def test_reads(items):
         want[at] = arguments(None)[0][source(at)]
     x, y = check(program(items, "y[ALL] = x[INDEX]", shape), arguments(np.zeros(shape, "i4")), layouts=("contiguous", "mixed"))
     assert np.array_equal(y, want)
-    got = check(program(items, "v = x[:, :, :, :]\ny[ALL] = I.gather(v, index=(INDEX,))", shape), arguments(np.zeros(shape, "i4")), layouts=("mixed",))
+    got = check(program(items, "v = x[:, :, :, :]\ny[ALL] = I.gather(v, index=(INDEX,))", shape), arguments(np.zeros(shape, "i4")),
+                layouts=("mixed",))
     assert np.array_equal(got[1], want)
 
 
@@ -116,7 +121,8 @@ def test_stores_and_updates(items):
         assert np.array_equal(x, stored)
         x, _ = check(program(items, "I.scatter_unique(x, index=(INDEX,), value=y[ALL])", shape), arguments(values), layouts=("mixed",))
         assert np.array_equal(x, stored)
-    x, _ = check(program(items, "I.scatter_reduce(x, index=(INDEX,), value=y[ALL], combine=I.add)", shape), arguments(values), layouts=("contiguous", "mixed"))
+    x, _ = check(program(items, "I.scatter_reduce(x, index=(INDEX,), value=y[ALL], combine=I.add)", shape), arguments(values),
+                 layouts=("contiguous", "mixed"))
     assert np.array_equal(x, added)
     x, _ = check(program(items, "I.atomic.add(x[INDEX], y[ALL], order=\"relaxed\")", shape), arguments(values), layouts=("mixed",))
     assert np.array_equal(x, added)

@@ -29,7 +29,8 @@ def roads(kernel, arrays):
 # --- views: any strides ---------------------------------------------------------------------------------------------------------
 
 @intent.kernel
-def combined(x: I.In[I.f32, ("M", "N")], w: I.In[I.f32, ("N", "K")], i: I.In[I.i64, ("N",)], rows: I.Out[I.f32, ("M",)], prefix: I.Out[I.f32, ("M", "N")],
+def combined(x: I.In[I.f32, ("M", "N")], w: I.In[I.f32, ("N", "K")], i: I.In[I.i64, ("N",)], rows: I.Out[I.f32, ("M",)],
+             prefix: I.Out[I.f32, ("M", "N")],
              product: I.Out[I.f32, ("M", "K")], picked: I.Out[I.f32, ("M", "N")], low: I.Out[I.f32, ("N",)]):
     v = x[:, :]
     rows[:] = I.reduce.sum(v, axis=1)
@@ -113,7 +114,8 @@ def test_a_store_into_repeated_addresses_is_a_call_error():
 # --- what stays ----------------------------------------------------------------------------------------------------------------------
 
 @intent.kernel
-def some(x: I.In[I.i32, ("N",)], at: I.In[I.i32, ("N",)], a: I.Out[I.i32, ("K",)], b: I.Out[I.i32, ("K",)], c: I.Out[I.i32, ("K",)], d: I.Out[I.i32, ("K",)]):
+def some(x: I.In[I.i32, ("N",)], at: I.In[I.i32, ("N",)], a: I.Out[I.i32, ("K",)], b: I.Out[I.i32, ("K",)], c: I.Out[I.i32, ("K",)],
+         d: I.Out[I.i32, ("K",)]):
     N, = x.shape
     a[1:3] = 7
     I.store(b, 0, 1, valid=x[0] > 0)

@@ -13,16 +13,10 @@ from intent_numba.kir import walk
 from tests.numerics.rational import nearest
 from tests.support import BACKEND, assert_same_bits, check, execute, interpret, normal, numpy_dtype, out
 
-from .world import WORLD
+from .world import source
 
 A, C = np.float32(1 + 2.0 ** -12), np.float32(-(1 + 2.0 ** -11))
 FUSED, APART = np.float32(2.0 ** -24), np.float32(0)
-
-
-def source(body: str, signature: str, policy="strict"):
-    scope = {"I": I, **WORLD}
-    exec(f"def kernel({signature}):\n" + "".join(f"    {line}\n" for line in body.split("\n")), scope)
-    return intent.kernel(policy=policy)(scope["kernel"])
 
 
 # --- 5.5 and decision 17: each clause, as a value -------------------------------------------------------------------------
@@ -41,7 +35,8 @@ FMA = [
     ("p, t = a * a, c\ny[0] = p + t", APART), ("y[0] = I.cast(I.cast(a * a, I.f64), I.f32) + c", APART), ("y[0] = times(a, a) + c", APART),
     ("y[0] = same(a * a) + c", APART), ("y[0] = I.full((), a * a, I.f32)[()] + c", APART), ("y[0] = (a * a,)[0] + c", APART),
     ("y[0] = I.record(p=a * a).p + c", APART), ("y[0] = I.select(a > 0.0, a * a, c) + c", APART), ("y[0] = I.maximum(a * a, c) + c", APART),
-    ("t = c\nfor i in I.domain(0, 1):\n    t = t + a * a\ny[0] = t", FUSED), ("if a > 0.0:\n    p = a * a\nelse:\n    p = c\ny[0] = p + c", APART),
+    ("t = c\nfor i in I.domain(0, 1):\n    t = t + a * a\ny[0] = t", FUSED), ("if a > 0.0:\n    p = a * a\nelse:\n    p = c\ny[0] = p + c",
+                                                                              APART),
     ("y[0] = (v[0] * w[:, :])[0, 0] + c", APART), ("t = v[:][:, None] * 1.0 * w[:, :] + c\ny[0] = t[0, 0]", FUSED),
     ("y[0] = I.fma(a, a, c)", FUSED), ("y[0] = a * a + c if a > 0.0 else c", FUSED),
 ]
@@ -50,7 +45,8 @@ FMA = [
 @pytest.mark.parametrize("body, want", FMA, ids=[b.replace("\n", "; ") for b, _ in FMA])
 def test_where_products_and_sums_fuse(body, want):
     v, w = np.array([A, 0], "f4"), np.array([[A], [0]], "f4")
-    (y,) = check(source(body, SCALARS), [A, C, v, w, out(1, "f32") if "y[0] +=" not in body else np.zeros(1, "f4")], layouts=("contiguous",))
+    (y,) = check(source(body, SCALARS), [A, C, v, w, out(1, "f32") if "y[0] +=" not in body else np.zeros(1, "f4")],
+                 layouts=("contiguous",))
     assert y[0] == want
 
 
@@ -132,7 +128,8 @@ def modes_in_points(x: I.In[I.f32, ("N",)], d: I.In[I.f32, ("N",)], y: I.Out[I.f
     for i in I.parallel(I.domain(0, x.shape[0])):
         for r in I.domain(0, 3):
             flush = r == 2
-            y[r, i] = I.exp2(x[i]) if r == 0 else I.exp2(x[i], approximate=True, flush_to_zero=True) if flush else I.exp2(x[i], approximate=True)
+            y[r, i] = I.exp2(x[i]) if r == 0 else I.exp2(x[i], approximate=True, flush_to_zero=True) if flush else I.exp2(x[i],
+                                                                                                                          approximate=True)
         z[2, i] = I.fdiv(x[i], d[i], approximate=True, flush_to_zero=True)
         z[1, i] = I.fdiv(x[i], d[i], approximate=True)
         z[0, i] = I.fdiv(x[i], d[i])
@@ -157,7 +154,8 @@ def test_modes_stay_with_their_operation(kernel):
             subnormal = (plain > 0) & (plain < 2.0 ** -126)
             assert (y[2][subnormal] == 0).all() and (y[0][subnormal] > 0).all() and not np.signbit(y[2][subnormal]).any()
             ordinary = ~subnormal & np.isfinite(plain) & ~small
-            assert np.allclose(y[1][ordinary], plain[ordinary], rtol=2.0 ** -22) and np.allclose(y[2][ordinary], plain[ordinary], rtol=2.0 ** -22)
+            assert np.allclose(y[1][ordinary], plain[ordinary], rtol=2.0 ** -22) and np.allclose(y[2][ordinary], plain[ordinary],
+                                                                                                 rtol=2.0 ** -22)
             assert (y[1][x == 0] == 1).all() and (y[2][small] == 1).all() and y[1][7] == np.inf and y[1][8] == 0 and np.isnan(y[1][9])
             assert np.array_equal(z[0], x / d, equal_nan=True)
             assert (z[2][small] == 0).all() and (np.signbit(z[2]) == np.signbit(flushed / d))[small].all()

@@ -13,7 +13,8 @@ NUMERICS = ("source", "relaxed_normalization", "bitwise")
 
 
 @intent.kernel
-def normalized(x: I.In[I.f32, ("M", "N")], v: I.In[I.f32, ("N", "D")], at: I.In[I.i64, ("M",)], y: I.Out[I.f32, ("M", "D")], z: I.InOut[I.f32, (4,)]):
+def normalized(x: I.In[I.f32, ("M", "N")], v: I.In[I.f32, ("N", "D")], at: I.In[I.i64, ("M",)], y: I.Out[I.f32, ("M", "D")],
+               z: I.InOut[I.f32, (4,)]):
     """An online softmax by hand, its weights in bf16, and an update that meets addresses."""
     s = x[:, :]
     top = I.reduce.max(s, axis=1)
@@ -26,9 +27,11 @@ def normalized(x: I.In[I.f32, ("M", "N")], v: I.In[I.f32, ("N", "D")], at: I.In[
 @pytest.mark.parametrize("kernel, options", [(k, o) for k in ("normalized", "flash", "modes") for o in NUMERICS[1:]])
 def test_numerics_never_change_the_bits_here(kernel, options, rng):
     if kernel == "normalized":
-        arrays, constants, kernel = [normal(rng, (9, 150)), normal(rng, (150, 6)), rng.integers(0, 4, 9), np.zeros((9, 6), "f4"), np.zeros(4, "f4")], {}, normalized
+        arrays, constants, kernel = [normal(rng, (9, 150)), normal(rng, (150, 6)), rng.integers(0, 4, 9), np.zeros((9, 6), "f4"),
+                                     np.zeros(4, "f4")], {}, normalized
     elif kernel == "flash":
-        arrays = [normal(rng, (2, 9, 8)), normal(rng, (2, 150, 8)), normal(rng, (2, 150, 8)), np.arange(150) % 5 > 0, np.float32(0.5), np.zeros((2, 9, 8), "f4")]
+        arrays = [normal(rng, (2, 9, 8)), normal(rng, (2, 150, 8)), normal(rng, (2, 150, 8)), np.arange(150) % 5 > 0, np.float32(0.5),
+                  np.zeros((2, 9, 8), "f4")]
         constants, kernel = {"CAUSAL": True}, flash_attention
     else:
         x = normal(rng, 70, scale=100)

@@ -70,7 +70,8 @@ def summary(x, keep, at):
 
 @intent.fn
 def joined(a, b):
-    return I.record(n=a.n + b.n, sums=a.sums + b.sums, more=(a.more[0] + b.more[0], I.record(last=I.maximum(a.more[1].last, b.more[1].last))))
+    return I.record(n=a.n + b.n, sums=a.sums + b.sums, more=(a.more[0] + b.more[0],
+                                                             I.record(last=I.maximum(a.more[1].last, b.more[1].last))))
 
 
 @intent.kernel
@@ -87,7 +88,8 @@ def test_summaries_of_mixed_rank(n, rng):
     def oracle(x, keep):
         return (np.array(keep.sum()), (x * keep[:, None]).sum(0), (x * keep[:, None]).T @ x,
                 np.array(np.flatnonzero(keep)[-1] if keep.any() else -1))
-    args = [integers(rng, (n, 3), "i64", -9, 9), rng.integers(0, 2, n) > 0, out((), "i64"), out(3, "i64"), out((3, 3), "i64"), out((), "i64")]
+    args = [integers(rng, (n, 3), "i64", -9, 9), rng.integers(0, 2, n) > 0, out((), "i64"), out(3, "i64"), out((3, 3), "i64"), out((),
+                                                                                                                                   "i64")]
     everywhere(mixed, args, oracle, exact=True)
 
 
@@ -118,7 +120,8 @@ def placed(x: I.In[I.i64, ("B", "N", "D")], begin: I.index, end: I.index, y: I.O
                                      initial_state=x[b, 0, :], apply=plus, emit=prefixes)
             y[b, :, part] = o
         z[b, :] = state
-        w[b] = I.region_fold(source=(x[b, part, 0] * 2 + I.cast(I.indices(part), I.i64),), axis=-1, summarize=total, combine=plus, identity=0)
+        w[b] = I.region_fold(source=(x[b, part, 0] * 2 + I.cast(I.indices(part), I.i64),), axis=-1, summarize=total, combine=plus,
+                             identity=0)
 
 
 @pytest.mark.parametrize("begin, end", [(0, 100), (3, 9), (4, 4), (30, 100)])
@@ -193,7 +196,8 @@ def weighted(x, keep, v):
 
 @intent.kernel
 def masked_product(x: I.In[I.f32, ("N",)], keep: I.In[I.bool, ("N",)], v: I.In[I.f32, ("N", "D")], y: I.Out[I.f32, (1, "D")]):
-    y[:, :] = I.region_fold(source=(x[:], keep[:], v[:, :]), axis=0, summarize=weighted, combine=plus, identity=I.zeros((1, v.shape[1]), I.f32))
+    y[:, :] = I.region_fold(source=(x[:], keep[:], v[:, :]), axis=0, summarize=weighted, combine=plus, identity=I.zeros((1, v.shape[1]),
+                                                                                                                        I.f32))
 
 
 def test_masked_segments_still_matter():

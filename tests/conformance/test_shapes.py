@@ -7,18 +7,21 @@ import intent_numba.language as I
 from intent_numba.frontend import build_kernel
 from tests.support import check, out
 
+from .world import source
+
 
 def plus(left, right, result):
-    scope = {"I": I, "LEFT": left, "RIGHT": right, "RESULT": result}
-    exec("def kernel(x: I.In[I.f32, LEFT], z: I.In[I.f32, RIGHT], y: I.Out[I.f32, RESULT]):\n"
-         f"    y[{', '.join(':' * len(result)) or '()'}] = x[{', '.join(':' * len(left)) or '()'}] + z[{', '.join(':' * len(right)) or '()'}]\n", scope)
-    return intent.kernel(scope["kernel"])
+    x, z, y = (f"{name}[{', '.join(':' * len(shape)) or '()'}]" for name, shape in (("x", left), ("z", right), ("y", result)))
+    return source(f"{y} = {x} + {z}", f"x: I.In[I.f32, {left}], z: I.In[I.f32, {right}], y: I.Out[I.f32, {result}]")
 
 
-@pytest.mark.parametrize("left, right", [((3, 1), (1, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (3, 1)), ((1,), (5,)), ((0,), (1,)), ((1, 0), (3, 1)), ((), (2, 2)), ((0, 1), (1, 0))])
+@pytest.mark.parametrize("left, right", [((3, 1), (1, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (3, 1)), ((1,), (5,)), ((0,), (1,)), ((1, 0), (3,
+                                                                                                                                         1)),
+                                         ((), (2, 2)), ((0, 1), (1, 0))])
 def test_extents_of_one_repeat_from_the_right(left, right, rng):
     shape = np.broadcast_shapes(left, right)
-    check(plus(left, right, shape), [rng.standard_normal(left).astype("f4"), rng.standard_normal(right).astype("f4"), out(shape, "f32")], lambda x, z: x + z)
+    check(plus(left, right, shape), [rng.standard_normal(left).astype("f4"), rng.standard_normal(right).astype("f4"), out(shape, "f32")],
+          lambda x, z: x + z)
 
 
 @pytest.mark.parametrize("left, right", [((0,), (3,)), ((2,), (3,)), ((3, 0), (3, 2)), ((2, 3), (2,))])
@@ -48,7 +51,8 @@ def test_extents_that_are_one_value(n, rng):
         w[:n] = x[8 - n:] * z[:n] + x[:n]
         w[n:n + n // 2] = x[:n // 2] - z[:n // 2]
         return y, w
-    check(related, [x, z, np.int64(n), np.full(8, POISON), np.full(10, POISON)], lambda x, z, n, *_: oracle(x, z, int(n)), layouts=("contiguous", "mixed"))
+    check(related, [x, z, np.int64(n), np.full(8, POISON), np.full(10, POISON)], lambda x, z, n, *_: oracle(x, z, int(n)),
+          layouts=("contiguous", "mixed"))
 
 
 POISON = np.float32(-77)

@@ -9,18 +9,12 @@ import intent_numba.language as I
 from intent_numba.frontend import build_kernel
 from tests.support import NUMPY, check, numpy_dtype, out
 
-from .world import WORLD
+from .world import source
 
 NUMBERS = [dt for dt in NUMPY if dt != "bool"]
 FLOATS = ["f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64"]
 WIDENED = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32", "f8e4m3fn": "f32", "f8e5m2": "f32", "f16": "f32", "bf16": "f32"}
 BITS = {dt: 8 * np.dtype(NUMPY[dt]).itemsize for dt in NUMBERS}
-
-
-def source(body: str, signature: str, **more):
-    scope = {"I": I, **WORLD, **more}
-    exec(f"def kernel({signature}):\n" + "".join(f"    {line}\n" for line in body.split("\n")), scope)
-    return intent.kernel(scope["kernel"])
 
 
 # --- 3: accumulators -------------------------------------------------------------------------------------------------------
@@ -38,9 +32,10 @@ o[:, :] = I.outer(v[0, :], v[1, :])"""
 @pytest.mark.parametrize("dt", NUMBERS)
 def test_sums_widen_and_extremes_keep_their_dtype(dt):
     acc = WIDENED.get(dt, dt)
-    kernel = source(SUMS, f'x: I.In[I.{dt}, ("M", "N")], s: I.Out[I.{acc}, ("M",)], p: I.Out[I.{acc}, ("M",)], c: I.Out[I.{acc}, ("M", "N")], '
-                          f'hi: I.Out[I.{dt}, ("M",)], lo: I.Out[I.{dt}, ("M",)], m: I.Out[I.{dt}, ("M", "N")], top: I.Out[I.{dt}, ("M",)], '
-                          f'at: I.Out[I.index, ("M",)], o: I.Out[I.{dt}, ("N", "N")]')
+    outs = (("s", acc, "M"), ("p", acc, "M"), ("c", acc, "MN"), ("hi", dt, "M"), ("lo", dt, "M"), ("m", dt, "MN"), ("top", dt, "M"), ("at",
+                                                                                                                                      "index", "M"),
+            ("o", dt, "NN"))
+    kernel = source(SUMS, f'x: I.In[I.{dt}, ("M", "N")], ' + ", ".join(f"{name}: I.Out[I.{d}, {tuple(shape)}]" for name, d, shape in outs))
     values = np.array([[1, 2, 4, 3, 2], [2, 1, 1, 2, 5]])
     values = values if dt in FLOATS else values * (np.iinfo(NUMPY[dt]).max // 16)             # sums leave the dtype, not the accumulator
     x, wide = values.astype(NUMPY[dt]), np.dtype(NUMPY[acc])
@@ -50,9 +45,11 @@ def test_sums_widen_and_extremes_keep_their_dtype(dt):
         fits = lambda a: a.astype(wide) if dt in FLOATS else (a % 2 ** BITS[acc]).astype(np.uint64).astype(wide)
         o = np.multiply.outer(v[0], v[1])
         o = o.astype(NUMPY[dt]) if dt in FLOATS else (o % 2 ** BITS[dt]).astype(np.uint64).astype(NUMPY[dt])
-        return (fits(v.sum(1)), fits(v.prod(1)), fits(np.cumsum(v, axis=1)), x.max(1), x.min(1), np.maximum.accumulate(x.astype(v.dtype), axis=1).astype(x.dtype),
+        return (fits(v.sum(1)), fits(v.prod(1)), fits(np.cumsum(v, axis=1)), x.max(1), x.min(1), np.maximum.accumulate(x.astype(v.dtype),
+                                                                                                                       axis=1).astype(x.dtype),
                 x.max(1), np.argmax(v, axis=1), o)
-    check(kernel, [x, out(2, acc), out(2, acc), out((2, 5), acc), out(2, dt), out(2, dt), out((2, 5), dt), out(2, dt), out(2, "index"), out((5, 5), dt)],
+    check(kernel, [x, out(2, acc), out(2, acc), out((2, 5), acc), out(2, dt), out(2, dt), out((2, 5), dt), out(2, dt), out(2, "index"),
+                   out((5, 5), dt)],
           oracle, layouts=("contiguous", "mixed"))
 
 
@@ -73,10 +70,12 @@ def test_accumulators_are_integers_for_integers_or_floats_and_not_narrower(dt):
                     build_kernel(kernel.pyfunc)
 
 
-@pytest.mark.parametrize("dt, acc", [("i8", "i64"), ("u8", "i16"), ("i32", "f32"), ("i16", "f64"), ("f16", "f16"), ("bf16", "f64"), ("f8e5m2", "f16"), ("i8", "bf16"),
+@pytest.mark.parametrize("dt, acc", [("i8", "i64"), ("u8", "i16"), ("i32", "f32"), ("i16", "f64"), ("f16", "f16"), ("bf16", "f64"),
+                                     ("f8e5m2", "f16"), ("i8", "bf16"),
                                      ("u32", "f32"), ("index", "f64"), ("i8", "i8")])
 def test_operands_are_converted_before_they_are_combined(dt, acc):
-    kernel = source(f"v = x[:]\ns[()] = I.reduce.sum(v, axis=0, acc_dtype=I.{acc})\nd[()] = I.dot(v, v, acc_dtype=I.{acc})\nc[:] = I.cumsum(v, axis=0, acc_dtype=I.{acc})",
+    kernel = source(f"v = x[:]\ns[()] = I.reduce.sum(v, axis=0, acc_dtype=I.{acc})\nd[()] = I.dot(v, v, acc_dtype=I.{acc})\n"
+                    f"c[:] = I.cumsum(v, axis=0, acc_dtype=I.{acc})",
                     f'x: I.In[I.{dt}, ("N",)], s: I.Out[I.{acc}, ()], d: I.Out[I.{acc}, ()], c: I.Out[I.{acc}, ("N",)]')
     x = np.array([3, 1, 2, 5, 7, 4]).astype(NUMPY[dt])
 
@@ -96,7 +95,8 @@ def test_a_product_is_of_the_operands_values_and_not_of_their_dtype():
 
 # --- 3: literals ---------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("value, dt", [("True", "bool"), ("7", "i64"), ("0.1", "f64"), ("-1.0", "f64"), ("I.pi", "f64"), ("FLAG", "bool"), ("COUNT", "i64"), ("HALF", "f64"),
+@pytest.mark.parametrize("value, dt", [("True", "bool"), ("7", "i64"), ("0.1", "f64"), ("-1.0", "f64"), ("I.pi", "f64"), ("FLAG", "bool"),
+                                       ("COUNT", "i64"), ("HALF", "f64"),
                                        ("1 < 2", "bool"), ("2 ** 40", "i64"), ("7 // 2", "i64"), ("7 / 2", "f64")])
 def test_what_is_made_of_literals_alone(value, dt):
     constants = {"FLAG": True, "COUNT": 5, "HALF": 0.5}
@@ -111,7 +111,8 @@ def test_what_is_made_of_literals_alone(value, dt):
 
 @pytest.mark.parametrize("dt", NUMBERS)
 def test_captured_constants_are_literals(dt):
-    kernel = source("v = x[:]\ny[:] = v * TWO + TWO\nz[:] = v > TWO", f'x: I.In[I.{dt}, ("N",)], y: I.Out[I.{dt}, ("N",)], z: I.Out[I.bool, ("N",)]', TWO=2)
+    kernel = source("v = x[:]\ny[:] = v * TWO + TWO\nz[:] = v > TWO",
+                    f'x: I.In[I.{dt}, ("N",)], y: I.Out[I.{dt}, ("N",)], z: I.Out[I.bool, ("N",)]', TWO=2)
     check(kernel, [np.array([1, 2, 3]).astype(NUMPY[dt]), out(3, dt), out(3, "bool")],
           lambda x: ((x.astype("f8") * 2 + 2).astype(x.dtype), x.astype("f8") > 2), layouts=("contiguous",))
 
@@ -124,7 +125,8 @@ def test_captured_values_are_frozen_by_the_first_compilation():
 
 
 def test_comparisons_give_bool_and_floats_compare_as_ieee():
-    kernel = source("a, b = x[:], z[:]\nfor i in I.domain(0, 1):\n    y[0, :], y[1, :], y[2, :] = a < b, a <= b, a == b\n    y[3, :], y[4, :], y[5, :] = a != b, a > b, a >= b",
+    kernel = source("a, b = x[:], z[:]\ny[0, :], y[1, :], y[2, :] = a < b, a <= b, a == b\n"
+                    "y[3, :], y[4, :], y[5, :] = a != b, a > b, a >= b",
                     'x: I.In[I.f32, ("N",)], z: I.In[I.f32, ("N",)], y: I.Out[I.bool, (6, "N")]')
     v = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0], "f4")
     a, b = (m.ravel() for m in np.meshgrid(v, v))
@@ -135,10 +137,14 @@ def test_comparisons_give_bool_and_floats_compare_as_ieee():
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (2, 5)])
 def test_full_takes_shapes_and_extents(shape):
-    kernel = source("M, N = x.shape\nrows = I.domain(0, M)\na[:, :] = I.full(x.shape, 3, I.i8)\nb[:, :] = I.full((rows, N), s, I.f32) + I.zeros((M, 1), I.f32)\n"
-                    "c[()] = I.zeros((N, M), I.i32).shape[0] * M\n"
-                    "d[()] = I.full((), s, I.f32)", 'x: I.In[I.f32, ("M", "N")], s: I.f32, a: I.Out[I.i8, ("M", "N")], b: I.Out[I.f32, ("M", "N")], c: I.Out[I.index, ()], '
-                    'd: I.Out[I.f32, ()]')
+    kernel = source("""
+M, N = x.shape
+rows = I.domain(0, M)
+a[:, :] = I.full(x.shape, 3, I.i8)
+b[:, :] = I.full((rows, N), s, I.f32) + I.zeros((M, 1), I.f32)
+c[()] = I.zeros((N, M), I.i32).shape[0] * M
+d[()] = I.full((), s, I.f32)""", 'x: I.In[I.f32, ("M", "N")], s: I.f32, a: I.Out[I.i8, ("M", "N")], b: I.Out[I.f32, ("M", "N")], '
+                                 "c: I.Out[I.index, ()], d: I.Out[I.f32, ()]")
     check(kernel, [np.zeros(shape, "f4"), np.float32(1.5), out(shape, "i8"), out(shape, "f32"), out((), "index"), out((), "f32")],
           lambda x, s: (np.full(shape, 3, "i1"), np.full(shape, 1.5, "f4"), np.array(shape[0] * shape[1]), np.array(1.5, "f4")))
 
@@ -147,7 +153,8 @@ def test_full_takes_shapes_and_extents(shape):
 
 @intent.fn
 def statistics(v, scale):
-    return I.record(low=I.reduce.min(v, axis=1), all=(I.reduce.sum(v, axis=(0, 1)), I.record(count=v.shape[0] * v.shape[1], scaled=v * scale)))
+    return I.record(low=I.reduce.min(v, axis=1), all=(I.reduce.sum(v, axis=(0, 1)), I.record(count=v.shape[0] * v.shape[1],
+                                                                                             scaled=v * scale)))
 
 
 @intent.fn
@@ -157,7 +164,8 @@ def swapped(pair):
 
 
 @intent.kernel
-def products(x: I.In[I.f32, ("M", "N")], flag: I.bool, low: I.Out[I.f32, ("M",)], total: I.Out[I.f32, ()], count: I.Out[I.index, ()], scaled: I.Out[I.f32, ("M", "N")],
+def products(x: I.In[I.f32, ("M", "N")], flag: I.bool, low: I.Out[I.f32, ("M",)], total: I.Out[I.f32, ()], count: I.Out[I.index, ()],
+             scaled: I.Out[I.f32, ("M", "N")],
              last: I.Out[I.f32, (2,)]):
     s = statistics(x[:, :], I.cast(2.0, I.f32))
     low[:] = s.low
@@ -179,7 +187,8 @@ def test_products_nest_and_are_values_everywhere(flag):
     def oracle(x, flag):
         low = x.min(1)
         return low, np.array(x.sum()), np.array(6), x * 2, np.array([0 if flag else (low + 3).sum(), 8 if flag else 7], "f4")
-    check(products, [x, flag, out(2, "f32"), out((), "f32"), out((), "index"), out((2, 3), "f32"), out(2, "f32")], oracle, layouts=("contiguous", "mixed"))
+    check(products, [x, flag, out(2, "f32"), out((), "f32"), out((), "index"), out((2, 3), "f32"), out(2, "f32")], oracle,
+          layouts=("contiguous", "mixed"))
 
 
 # --- 5.2: bits -------------------------------------------------------------------------------------------------------------------
@@ -192,6 +201,7 @@ def test_bitcast_between_all_dtypes_of_one_width(bits, rng):
     x = rng.integers(0, 256, 64 * bits // 8, np.uint8).view(f"i{bits // 8}").view(numpy_dtype(dtypes[0]))
     floats = [dt for dt in dtypes if dt in FLOATS]
     with np.errstate(all="ignore"):
-        keep = np.logical_and.reduce([~np.isnan(x.view(numpy_dtype(dt)).astype("f8")) for dt in floats]) if floats else np.ones(len(x), bool)
+        keep = np.logical_and.reduce([~np.isnan(x.view(numpy_dtype(dt)).astype("f8")) for dt in floats]) if floats else np.ones(len(x),
+                                                                                                                                bool)
     x = x[keep]                                                     # the payload of a NaN may change
     check(kernel, [x, out(len(x), dtypes[0])], lambda x: x, layouts=("contiguous", "strided"))

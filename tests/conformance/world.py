@@ -3,6 +3,7 @@ import numba
 
 import intent_numba as intent
 import intent_numba.language as I
+from tests.support.sources import kernel_of
 
 SIGNATURE = ('x: I.In[I.f32, ("N",)], h: I.In[I.f16, ("N",)], k: I.In[I.i32, ("N",)], m: I.In[I.f32, ("M", "N")], u: I.In[I.u8, ("N",)], '
              'y: I.Out[I.f32, ("N",)], z: I.InOut[I.f32, ("N",)], q: I.InOut[I.i32, ("N",)], n: I.i32, j: I.index, s: I.f32, b: I.bool')
@@ -83,5 +84,10 @@ def scalar_njit(a):
     return a + 1
 
 
-WORLD = {getattr(f, '__name__', None): f for f in (Mode, Other, total, same, times, plus, draws, total_and_draw, plus_and_draw, prefix, prefix_and_draw, recursive, make_buffer, fill_buffer,
-                                 scalar_njit)} | {"intent": intent}
+WORLD = {getattr(f, "__name__", None): f for f in (Mode, Other, total, same, times, plus, draws, total_and_draw, plus_and_draw, prefix,
+                                                   prefix_and_draw, recursive, make_buffer, fill_buffer, scalar_njit)} | {"intent": intent}
+
+
+def source(body: str, signature: str, policy: str = "strict", **names):
+    """The kernel with this body, which may mention ``names`` too."""
+    return intent.kernel(policy=policy)(kernel_of(signature, body, {**WORLD, **names})[0])
