@@ -79,9 +79,8 @@ def test_shapes_count_from_the_end(rng):
 
 
 @pytest.mark.parametrize("dt, base, exponent, want", [
-    ("i32", -3, 3, -27), ("i8", 3, 5, 243 - 256), ("u8", 3, 5, 243), ("i64", 0, 0, 1), ("f32", 2.0, 0.5, np.float32(2 ** 0.5)), ("f32",
-                                                                                                                                 -2.0, 3.0, -8.0),
-    ("f64", 0.0, -1.0, np.inf)])
+    ("i32", -3, 3, -27), ("i8", 3, 5, 243 - 256), ("u8", 3, 5, 243), ("i64", 0, 0, 1), ("f32", 2.0, 0.5, np.float32(2 ** 0.5)),
+    ("f32", -2.0, 3.0, -8.0), ("f64", 0.0, -1.0, np.inf)])
 def test_the_power_operator(dt, base, exponent, want):
     kernel = source("v = x[:]\ny[0, :] = v ** e[:]\ny[1, :] = v ** POWER",
                     f'x: I.In[I.{dt}, ("N",)], e: I.In[I.{dt}, ("N",)], y: I.Out[I.{dt}, (2, "N")]', POWER=exponent)

@@ -32,9 +32,8 @@ o[:, :] = I.outer(v[0, :], v[1, :])"""
 @pytest.mark.parametrize("dt", NUMBERS)
 def test_sums_widen_and_extremes_keep_their_dtype(dt):
     acc = WIDENED.get(dt, dt)
-    outs = (("s", acc, "M"), ("p", acc, "M"), ("c", acc, "MN"), ("hi", dt, "M"), ("lo", dt, "M"), ("m", dt, "MN"), ("top", dt, "M"), ("at",
-                                                                                                                                      "index", "M"),
-            ("o", dt, "NN"))
+    outs = (("s", acc, "M"), ("p", acc, "M"), ("c", acc, "MN"), ("hi", dt, "M"), ("lo", dt, "M"), ("m", dt, "MN"), ("top", dt, "M"),
+            ("at", "index", "M"), ("o", dt, "NN"))
     kernel = source(SUMS, f'x: I.In[I.{dt}, ("M", "N")], ' + ", ".join(f"{name}: I.Out[I.{d}, {tuple(shape)}]" for name, d, shape in outs))
     values = np.array([[1, 2, 4, 3, 2], [2, 1, 1, 2, 5]])
     values = values if dt in FLOATS else values * (np.iinfo(NUMPY[dt]).max // 16)             # sums leave the dtype, not the accumulator
