@@ -15,12 +15,12 @@ from ..language.structured import region_fold, region_scan
 from ..typing.binding import Default, bind
 from ..typing.operations_region import schema_of
 from ..typing.types import is_product, items_of
-from .build_structured import IMPURE, impure
+from .build_structured import IMPURE, impure, pick
 from .emitter import Emitter
 from .pipeline import TYPING
 from .products import fit, flatten, leaves_of, text, unflatten
 from .segments import GROUP, WHOLE, chosen
-from .shapes import make_domain, place, require_same, whole_axis
+from .shapes import make_domain, require_same, whole_axis
 from .values import Dom, Idx, Lit, Rec
 
 INDEX = Scalar("index")
@@ -131,11 +131,6 @@ class Helpers:
     def combine(self, helper, lhs, rhs, schema, types):
         pair = [unflatten(self.e, schema, iter(side)) for side in (lhs, rhs)]
         return self.call("combine", helper, pair, (schema, schema), schema, types)
-
-
-def pick(e: Emitter, cond: Value, a, b) -> list[Value]:
-    """Componentwise ``a if cond else b``."""
-    return [e.one("select", (place(e, cond, "bool", x.type.shape, isinstance(x.type, Tensor)), x, y), x.type) for x, y in zip(a, b)]
 
 
 def build_fold(fb, result, source, axis, summarize, combine, identity, operands):

@@ -1,17 +1,21 @@
 """Reductions, scans and contractions as KIR: accumulator casts first, several axes nested, the form that fixes the bits."""
 from __future__ import annotations
 
+import math
+
 from ..errors import LanguageError
-from ..kir import Tensor, Value, tensor_or_scalar, walk
+from ..kir import Extent, Scalar, Tensor, Value, tensor_or_scalar, walk
 from ..kir.ops import UPDATES
 from ..language.functions import Helper
 from ..language.operation import Operation
 from ..typing.operations import BINARY
 from ..typing.operations_structured import BUILTIN_COMBINE
+from ..typing.policy import FLOATS, FORMATS, int_range, literal_value
 from . import build_checked
 from .build_pointwise import conversion, elementwise
 from .emitter import Emitter
 from .products import fit, flatten, leaves_of, unflatten
+from .values import Idx
 from .shapes import broadcast_shapes, expand, place, require_same, transpose
 
 IMPURE = {"read": "read", "write": "write", "buffer": "make a buffer", "random_bits": "draw random numbers", "check": "raise OverflowError",
@@ -107,7 +111,12 @@ def build_reduce(fb, result, value, axis, identity, combine):
     if kind is not None and len(leaves) == 1:
         if e.policy.raises:
             build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.reduce")
-        return reduce_axes(e, leaves[0], axes, kind)
+        found = reduce_axes(e, leaves[0], axes, kind)
+        (given,) = _identities(fb, identity, result, [found.type], "I.reduce: identity")
+        if is_neutral(e, given, kind):
+            return found
+        (value,) = where_empty(e, [leaves[0].type.shape[at] for at in axes], [given], [found])
+        return value
     members = [tensor_or_scalar(v.type.dt, [x for i, x in enumerate(v.type.shape) if i not in axes]) for v in leaves]
     neutral = _identities(fb, identity, result, members, "I.reduce: identity")
     for i, at in enumerate(axes):
@@ -151,16 +160,44 @@ def build_scan(fb, result, value, axis, identity, combine, inclusive, reverse):
     (at,) = axes_of(axis, len(leaves[0].type.shape))
     attrs = {"axis": at, "inclusive": inclusive.value, "reverse": reverse.value}
     kind = primitive_kind(combine)
-    if kind is not None and len(leaves) == 1:
-        if e.policy.raises:
-            build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.scan")
-        return e.one("scan", leaves, leaves[0].type, kind=kind, **attrs)
+    builtin = kind is not None and len(leaves) == 1
+    if builtin and e.policy.raises:
+        build_checked.refuse_primitive(e, kind, leaves[0].type.dt, "I.scan")
     types = [tensor_or_scalar(v.type.dt, without(v.type.shape, at)) for v in leaves]
     schema = _without_axis(result, types)
     parts = _identities(fb, identity, schema, types, "I.scan: identity")
+    if builtin and (inclusive.value or is_neutral(e, parts[0], kind)):
+        return e.one("scan", leaves, leaves[0].type, kind=kind, **attrs)
     region = combine_region(fb, combine, schema, types, "I.scan")
     out = e.emit("scan", (*leaves, *parts), [v.type for v in leaves], (region,), kind="generic", **attrs)
     return unflatten(e, result, iter(out))
+
+
+def is_neutral(e: Emitter, identity: Value, kind: str) -> bool:
+    """Is this known to be what the builtin of that kind gives for nothing?"""
+    dt = identity.type.dt
+    if identity not in e.constants:
+        return False
+    largest = FORMATS[dt].largest if dt == "f8e4m3fn" else math.inf
+    least, most = (-largest, largest) if dt in FLOATS else (False, True) if dt == "bool" else int_range(dt)
+    wanted = {"sum": 0, "prod": 1, "max": least, "min": most, "and": most if least == 0 else -1, "or": 0, "xor": 0}[kind]
+    return repr(e.constants[identity]) == repr(literal_value(wanted, dt))
+
+
+def where_empty(e: Emitter, extents, identity, values) -> list[Value]:
+    """``values``, or the identity where a domain of these extents has no member."""
+    count = Extent.of(1)
+    for extent in extents:
+        count = count * extent
+    if count.const is not None:
+        return list(values if count.const else identity)
+    empty = e.one("eq", (e.value(Idx(count)), e.const(0, "index")), Scalar("bool"))
+    return pick(e, empty, identity, values)
+
+
+def pick(e: Emitter, cond: Value, a, b) -> list[Value]:
+    """Componentwise ``a if cond else b``."""
+    return [e.one("select", (place(e, cond, "bool", x.type.shape, isinstance(x.type, Tensor)), x, y), x.type) for x, y in zip(a, b)]
 
 
 def combine_region(fb, combine, schema, types, what: str):

@@ -34,6 +34,7 @@ class Emitter:
         self.low: dict = {}                     # "%name" -> Extent that it is not below
         self.high: dict = {}                    # "%name" -> Extent that it is not above
         self.domains: dict = {}                 # domain value -> its arguments
+        self.constants: dict = {}               # value -> the number that each of its elements is known to be
         self.negations: dict = {}               # not x -> x
         self.clamped: dict = {}                 # "%name" -> Extent it equals where that is not negative
         self.quotients: dict = {}               # "%name" -> (Extent, Extent) whose exact quotient it is
@@ -48,6 +49,8 @@ class Emitter:
         self.scopes[-1].defined.update(results)
         if op == "domain":
             self.domains[results[0]] = tuple(args)
+        if op == "broadcast" and args[0] in self.constants:
+            self.constants[results[0]] = self.constants[args[0]]
         return results
 
     def one(self, op: str, args, type, /, **attrs) -> Value:
@@ -83,7 +86,9 @@ class Emitter:
 
     def const(self, value, dt: str) -> Value:
         value = literal_value(value, dt)
-        return self.shared(("const", dt, type(value), repr(value)), lambda: self.one("const", (), Scalar(dt), value=value))
+        v = self.shared(("const", dt, type(value), repr(value)), lambda: self.one("const", (), Scalar(dt), value=value))
+        self.constants[v] = value
+        return v
 
     def value(self, x, dt: str | None = None) -> Value:
         """A KIR value of dtype ``dt`` (its own when None). Literals instantiate; a weak integer serves as i64."""
