@@ -18,6 +18,7 @@ from ..typing.types import is_product, items_of
 from .build_structured import IMPURE, impure, pick
 from .emitter import Emitter
 from .pipeline import TYPING
+from .plain_regions import may_be_plain, plain_fold, plain_scan
 from .products import fit, flatten, leaves_of, text, unflatten
 from .segments import GROUP, WHOLE, chosen
 from .shapes import make_domain, require_same, whole_axis
@@ -34,6 +35,10 @@ class Source:
     axis: int
     members: Extent
 
+    @property
+    def leaves(self) -> list:
+        return [leaf for part in self.parts for leaf in leaves_of(part)]
+
 
 @dataclass(frozen=True)
 class Segments:
@@ -48,8 +53,7 @@ def source_of(fb, what: str, source, axis, kind) -> Source:
     e = fb.e
     parts = tuple(source.fields.values()) if isinstance(source, Rec) else source if isinstance(source, tuple) else (source,)
     parts = tuple(_tensors(e, p) for p in parts)
-    leaves = [leaf for p in parts for leaf in leaves_of(p)]
-    extents = [leaf.type.shape[axis.value % len(leaf.type.shape)] for leaf in leaves]
+    extents = [leaf.type.shape[axis.value % len(leaf.type.shape)] for p in parts for leaf in leaves_of(p)]
     for extent in extents[1:]:
         require_same(e, extents[0], extent, f"{what}: the source components along the axis")
     return Source(parts, items_of(kind) if is_product(kind) else (kind,), axis.value, extents[0])
@@ -156,6 +160,9 @@ def build_fold(fb, result, source, axis, summarize, combine, identity, operands)
             closed = pick(e, first, group, helpers.combine(combine, total, group, result, types))
             yields += pick(e, opens, closed, total)
         region.yields = tuple(yields)
+    plain = plain_fold(helpers, src, summarize, combine, result, start) if may_be_plain(e, region) else None
+    if plain is not None:
+        return unflatten(e, result, iter(plain))
     out = e.emit("for", (seg.domain.value, *start, *(start if seg.several else ())), [v.type for v in region.params[1:]], (region,))
     group, total = out[:k], out[k:]
     if seg.several:
@@ -189,6 +196,11 @@ def build_scan(fb, result, source, axis, summarize, combine, identity, initial_s
         state = helpers.call("apply", apply, (transition, initial), (summary_schema, state_schema), state_schema, states)
         region.yields = (*prefix, *state)
     axes = [_member_axis(e, what, v, here.extent) for v in emitted]
+    if may_be_plain(e, region):
+        helper = {"summarize": summarize, "combine": combine, "apply": apply, "emit": emit}
+        plain = plain_scan(helpers, src, helper, (summary_schema, state_schema, outputs), prefix0, state0)
+        if plain is not None:
+            return tuple(unflatten(e, schema, iter(values)) for schema, values in zip((outputs, state_schema), plain))
     buffers = [_output_buffer(e, what, v, axis, src.members) for v, axis in zip(emitted, axes)]
     with e.inside(region, scope):
         for buffer, v, axis in zip(buffers, emitted, axes):

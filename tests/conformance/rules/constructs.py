@@ -79,6 +79,8 @@ STRUCTURED = chapter(
     ("C7.1", "generic reduce over scalars, tensors, tuples and records", "language/test_values.py::test_reductions",
      "numerics/test_cases.py::test_generic_reduction_of_two_components",
      "programs/test_combines.py::test_products_of_matrices,test_softmax_by_one_reduction", "kir/test_front_end.py::test_generic_reduction"),
+    ("C7.5", "nothing to reduce gives the author's identity, and an exclusive scan begins with it, whatever the combine",
+     "conformance/test_identities.py::test_nothing_gives_the_authors_identity,test_a_neutral_identity_is_the_builtin"),
     ("C7.2", "combine keeps the schema and is pure",
      "errors/test_rejections.py::test_rejected[t = I.reduce(x[:], axis=0, identity=I.cast(0, I.f32), combin]",
      "language/test_atomics.py::test_combines_do_not_update"),
@@ -108,6 +110,8 @@ STRUCTURED = chapter(
      REGION + "test_causal_linear_attention,test_mamba_state_space,test_gated_delta_rule"),
     ("C9.8", "region scan: incoming states, emitted slices in order, the final state", CR + "test_states_differ_from_transitions",
      REGION + "test_several_emitted_tensors,test_causal_linear_attention"),
+    ("C9.9", "what is a plain reduction or scan by its helpers becomes one",
+     "conformance/test_plain_regions.py::test_plain_folds,test_plain_scans,test_what_is_not_plain_stays"),
     ("C10.1", "dot, matvec, vecmat, matmul, outer: shapes, batches that broadcast, transposes",
      "language/test_values.py::test_contractions,test_generic_contract_and_batch_broadcast",
      "programs/test_products.py::test_vector_products,test_batched_gemm_broadcasts_its_batches,"
