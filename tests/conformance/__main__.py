@@ -26,9 +26,9 @@ class Results:
 
 def main(arguments: list[str]) -> int:
     references = dict.fromkeys(t for c in CHAPTERS for r in c.rules for t in r.tests)
-    files = dict.fromkeys(t.split("::")[0] for t in references)
+    functions = dict.fromkeys(t.split("[")[0] for t in references)
     results = Results()
-    status = pytest.main([*arguments, *files], plugins=[results])
+    status = pytest.main([*arguments, *functions], plugins=[results])
     nodes: dict[str, list[str]] = {}
     for node in results.outcome:
         nodes.setdefault(node.split("[")[0], []).append(node)
