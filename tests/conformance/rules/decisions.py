@@ -69,7 +69,7 @@ DECISIONS = chapter(
      "conformance/test_numerics.py::test_where_products_and_sums_fuse"),
     ("D18", "I.fma rounds once in every float dtype", "numerics/test_floats.py::test_fma_rounds_once,test_fma_at_the_limits"),
     ("D19", "functions of narrow floats are the f32 function rounded; f32 functions stay in f32 and integers",
-     "numerics/test_math_accuracy.py::test_narrow_floats_round_the_f32_function", "numerics/test_math_form.py::test_float_programs"),
+     "numerics/test_math_accuracy.py::test_narrow_functions_are_the_f32_function_rounded", "numerics/test_math_form.py::test_float_programs"),
     ("D20", "e4m3fn: beyond 448 is an obligation (448 up to 464, then NaN); overflow and 1/0 are NaN",
      "language/test_cases.py::test_03_edges_of_f8", "numerics/test_floats.py::test_e4m3fn_has_no_infinity",
      "numerics/test_conversions.py::test_f8_edges", "host/test_checks.py::test_float_to_integer"),

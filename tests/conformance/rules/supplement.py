@@ -25,6 +25,10 @@ NAMES = chapter(
      "conformance/test_refusals.py::test_refused[Domains, loops and ragged groups: *]"),
     ("S2.7", "pointwise names serve as combine=", "programs/test_scans.py::test_builtin_combines",
      "language/test_scatter.py::test_integers"),
+    ("S2.8", "every name of the list runs on the CPU in every dtype it takes",
+     "language/test_closed_list.py::test_pointwise,test_conversions_and_shapes,test_reductions_scans_and_regions,test_contractions,"
+     "test_memory,test_domains_and_annotations,test_histogram,test_scaled_formats,test_quantized_sparse_and_random,"
+     "test_nothing_is_left_out"),
     ("S3.1", "captured constants are literals in their place", CV + "test_captured_constants_are_literals",
      "language/test_helpers.py::test_captured_constants_behave_like_literals"),
     ("S3.2", "select gives two literal branches no dtype", "conformance/test_refusals.py::test_refused[Tensors and shapes: *]"),
