@@ -64,6 +64,8 @@ def accumulator_problem(operand: str, acc: str) -> str | None:
         return "bool cannot be accumulated"
     if operand in FLOATS and acc not in FLOATS:
         return f"a float operand of {operand} needs a float accumulator"
+    if operand not in FLOATS and acc in FLOATS:
+        return None
     if WIDTH[acc] < WIDTH[operand]:
         return f"an accumulator must not be narrower than its operand {operand}"
     return None

@@ -77,7 +77,7 @@ DECISIONS = chapter(
     ("D21", "saturating_cast clamps, infinities too; NaN is 0 in integers and NaN in floats",
      "numerics/test_conversions.py::test_saturating_floats", "numerics/test_math_exact.py::test_saturating_cast"),
     ("D22", "an integer too large for a float is infinity", "numerics/test_conversions.py::test_integer_overflow_gives_infinity"),
-    ("D23", "acc_dtype: integers for integers or a float for anything, never narrower; below f32 every step rounds",
+    ("D23", "acc_dtype: integers for integers or a float for anything, never a narrower one of its kind; below f32 every step rounds",
      "conformance/test_values.py::test_accumulators_are_integers_for_integers_or_floats_and_not_narrower,"
      "test_operands_are_converted_before_they_are_combined", "numerics/test_order.py::test_sum,test_chain,test_tree"),
     ("D24", "arg_reduce: first NaN, else lowest index; the element itself; empty gives (identity, 2^63-1)",
