@@ -179,7 +179,9 @@ def is_neutral(e: Emitter, identity: Value, kind: str) -> bool:
     if identity not in e.constants:
         return False
     largest = FORMATS[dt].largest if dt == "f8e4m3fn" else math.inf
-    least, most = (-largest, largest) if dt in FLOATS else (False, True) if dt == "bool" else int_range(dt)
+    if dt == "bool":
+        return e.constants[identity] is (kind in ("all", "and"))
+    least, most = (-largest, largest) if dt in FLOATS else int_range(dt)
     wanted = {"sum": 0, "prod": 1, "max": least, "min": most, "and": most if least == 0 else -1, "or": 0, "xor": 0}[kind]
     return repr(e.constants[identity]) == repr(literal_value(wanted, dt))
 

@@ -45,6 +45,28 @@ def row_peaks(x: I.In[I.f32, ("M", "N")], y: I.Out[I.f32, ("M",)]):
     y[:] = I.region_fold(source=x[:, :], axis=-1, summarize=peaks, combine=I.maximum, identity=I.full((x.shape[0],), -I.inf, I.f32))
 
 
+@intent.fn
+def found(keep):
+    return I.reduce.any(keep, axis=0), I.reduce.all(keep, axis=0)
+
+
+@intent.fn
+def either(a, b):
+    return a[0] | b[0], a[1] & b[1]
+
+
+@intent.kernel
+def logic(keep: I.In[I.bool, ("N",)], y: I.Out[I.bool, (2,)]):
+    y[0], y[1] = I.region_fold(source=keep[:], axis=0, summarize=found, combine=either, identity=(False, True))
+
+
+@pytest.mark.parametrize("n", [0, 1, 70])
+def test_plain_folds_of_bools(n):
+    for keep in (np.zeros(n, bool), np.ones(n, bool), np.arange(n) == 5):
+        everywhere(logic, [keep, out(2, "bool")], lambda k: np.array([k.any(), k.all()]), exact=True)
+    assert not loops(logic)
+
+
 @pytest.mark.parametrize("n", [0, 1, 64, 1100])
 def test_plain_folds(n, rng):
     def oracle(x, keep, scale):

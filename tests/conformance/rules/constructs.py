@@ -111,7 +111,7 @@ STRUCTURED = chapter(
     ("C9.8", "region scan: incoming states, emitted slices in order, the final state", CR + "test_states_differ_from_transitions",
      REGION + "test_several_emitted_tensors,test_causal_linear_attention"),
     ("C9.9", "what is a plain reduction or scan by its helpers becomes one",
-     "conformance/test_plain_regions.py::test_plain_folds,test_plain_scans,test_what_is_not_plain_stays"),
+     "conformance/test_plain_regions.py::test_plain_folds,test_plain_folds_of_bools,test_plain_scans,test_what_is_not_plain_stays"),
     ("C10.1", "dot, matvec, vecmat, matmul, outer: shapes, batches that broadcast, transposes",
      "language/test_values.py::test_contractions,test_generic_contract_and_batch_broadcast",
      "programs/test_products.py::test_vector_products,test_batched_gemm_broadcasts_its_batches,"
