@@ -6,6 +6,7 @@ as far as can be from a number; so is a wrong sign, of zeros too.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import gmpy2
@@ -13,7 +14,7 @@ import numba
 import numpy as np
 from gmpy2 import mpfr
 
-from intent_numba import math
+from intent_numba import math as programs
 from intent_numba.reference.operations import Operations, Typed
 
 from . import oracle
@@ -49,7 +50,7 @@ FORMATS = {
 def run(kind: str, dt: str, *arrays) -> np.ndarray:
     """The program of ``kind`` on arrays of ``dt``, by the reference interpreter's operations."""
     with np.errstate(all="ignore"):
-        return math.program(kind, dt)(Operations(), *(Typed(dt, np.asarray(a)) for a in arrays)).array
+        return programs.program(kind, dt)(Operations(), *(Typed(dt, np.asarray(a)) for a in arrays)).array
 
 
 @numba.njit(nogil=True)
@@ -99,19 +100,22 @@ def errors(dt: str, got: np.ndarray, exact: np.ndarray) -> np.ndarray:
 def error_at(dt: str, got: float, exact: mpfr) -> float:
     """The error of one result of any format, inside a ``CONTEXT`` of the oracle."""
     f = FORMATS[dt]
+    exponent = gmpy2.get_exp(exact) - 1 if gmpy2.is_regular(exact) else f.most
+    if -900 < exponent < f.most and -math.inf < got < math.inf:
+        if (got < 0) == (exact < 0) and got != 0:
+            return math.ldexp(float(abs(exact - got)), f.mant - max(exponent, f.least))
     edge = mpfr(f.largest) + gmpy2.exp2(f.most - f.mant - 1)
     if got != got or gmpy2.is_nan(exact):
         overflow = not f.infinite and abs(exact) >= edge
-        return 0.0 if got != got and (gmpy2.is_nan(exact) or overflow) else float("inf")
-    if np.signbit(got) != gmpy2.is_signed(exact):
-        return float("inf")
-    if abs(exact) >= edge and np.isinf(got):
+        return 0.0 if got != got and (gmpy2.is_nan(exact) or overflow) else math.inf
+    if (math.copysign(1, got) < 0) != gmpy2.is_signed(exact):
+        return math.inf
+    if abs(exact) >= edge and math.isinf(got):
         return 0.0
     if exact == 0 or not gmpy2.is_finite(exact):
-        return 0.0 if got == exact else float("inf")
-    exponent = min(max(gmpy2.get_exp(exact) - 1, f.least), f.most)
-    number = mpfr(got) if np.isfinite(got) else gmpy2.copy_sign(gmpy2.exp2(f.most + 1), exact)
-    return float(abs(number - exact) * gmpy2.exp2(f.mant - exponent))
+        return 0.0 if got == exact else math.inf
+    number = mpfr(got) if math.isfinite(got) else gmpy2.copy_sign(gmpy2.exp2(f.most + 1), exact)
+    return float(abs(number - exact) * gmpy2.exp2(f.mant - min(max(exponent, f.least), f.most)))
 
 
 def errors_exact(kind: str, dt: str, got: np.ndarray, *columns: np.ndarray) -> np.ndarray:
