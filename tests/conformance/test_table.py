@@ -1,6 +1,7 @@
-"""The table of rules is whole: every rule has tests, and every test exists."""
+"""The table of rules is whole: every rule has tests, every test exists, and the page shows exactly these rules."""
 import pytest
 
+from .page import PAGE, listed
 from .rules import CHAPTERS
 from .table import missing
 
@@ -21,3 +22,7 @@ def test_rules_are_named_once():
 def test_every_decision_and_case_is_there():
     names = {r.id.split(".")[0] for r in RULES}
     assert {f"D{n}" for n in range(1, 49)} | {f"case {n}" for n in range(1, 23)} <= names
+
+
+def test_the_page_lists_exactly_the_rules():
+    assert listed(PAGE.read_text(encoding="utf-8")) == [(r.id, r.says) for r in RULES], "run python -m tests.conformance"
