@@ -155,3 +155,26 @@ def test_large_outputs_go_around_the_caches(rng):
         y = np.zeros(x.size + 8, np.float32)[offset:offset + x.size].reshape(x.shape)
         biased(x, x[0], y)
         assert np.array_equal(y, x + x[0])
+
+
+@intent.kernel
+def routed(x: I.In[I.f32, ("T", "K")], w: I.In[I.f32, ("G", "K", "N")], offsets: I.In[I.i32, ("P",)], order: I.In[I.i32, ("T",)],
+           y: I.Out[I.f32, ("T", "N")]):
+    groups = I.ragged(I.domain(0, w.shape[0]), I.domain(0, x.shape[0]), offsets, indices=order)
+    for g in I.parallel(groups.outer):
+        rows = I.members(groups[g])
+        I.scatter_unique(y, index=(rows, I.domain(0, y.shape[1])), value=I.matmul(x[rows, :], w[g, :, :], acc_dtype=I.f32))
+
+
+def test_the_numbers_of_rows_do_not_decide_the_lanes_of_a_product(rng):
+    """They are read once for each row; the weights beside them are read for every step of the product."""
+    _, ((stage, plan),) = plans(routed)
+    assert plan.lanes == stage.tasks[-1].name
+    order = rng.permutation(9).astype(np.int32)
+
+    def oracle(x, w, offsets, order):
+        y = np.zeros((9, 37))
+        y[order[:4]], y[order[4:]] = x[order[:4]].astype("f8") @ w[0], x[order[4:]].astype("f8") @ w[1]
+        return y
+    check(routed, [normal(rng, (9, 5)), normal(rng, (2, 5, 37)), np.array([0, 4, 9], np.int32), order, out((9, 37), "f32")], oracle,
+          floor=64)

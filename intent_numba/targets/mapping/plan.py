@@ -64,8 +64,8 @@ def _lane_axis(program: Program, stage: Stage, short: bool) -> str | None:
     private = {r.name for r in stage.resources}
     for ph in phases:
         for s in ph.sinks:
-            for axis, loops in _votes(s, private, len(ph.loops)):
-                votes[axis] += 1 + 4 * loops
+            for axis, depth in _votes(s, private, ph.loops):
+                votes[axis] += 1 + 4 * depth
     tasks = [a.name for a in stage.tasks]
     loops = {a.name: a for ph in phases for a in ph.loops}
     best_task = max(tasks, key=lambda a: (votes[a], a == last))
@@ -123,26 +123,46 @@ def lane_loop(ph_loops: tuple[Axis, ...], sinks, private) -> str | None:
     return max(loops, key=lambda a: (votes[a], loops.index(a)))
 
 
-def _votes(sink, private, loops: int = 1):
-    """(axis, loops around the access) for every access of a sink to memory that is not private. A reduction's results are stored
-    outside the reduced loop."""
-    coords = sink.coords
+def _votes(sink, private, loops: tuple[Axis, ...] | None = None):
+    """(axis, loops around the access, or 1) for every access of a sink to memory that is not private. A reduction's results are stored
+    outside the reduced loop; an operand of a product that the reduced loop does not change, as the number of a row, is read outside it."""
+    coords, around = sink.coords, 1 if loops is None else len(loops)
     match sink:
         case Update():
-            targets, depth, coords = (sink.resource,), loops, sink.at
+            targets, depth, coords = (sink.resource,), around, sink.at
         case Store():
-            targets, depth = (sink.resource,), loops
+            targets, depth = (sink.resource,), around
         case Scan():
-            targets, depth = sink.targets, loops
+            targets, depth = sink.targets, around
         case Reduce():
-            targets, depth = sink.targets, loops - 1
+            targets, depth = sink.targets, around - 1
         case Contract():
-            targets, depth = (sink.target,), loops - len(sink.axes)
+            targets, depth = (sink.target,), around - len(sink.axes)
     if targets[0] not in private:
         yield from ((a, depth) for c in coords[-1:] for a in walks(c))
+    depths = _depths_of_nodes(sink_roots(sink), [a.name for a in loops]) if loops and isinstance(sink, Contract) else {}
     for n in walk_nodes(*sink_roots(sink)):
         if n.op in ("load", "gload") and n.args and n.attr not in private:
-            yield from ((a, loops) for a in walks(n.args[-1]))
+            yield from ((a, depths.get(id(n), around)) for a in walks(n.args[-1]))
+
+
+def _depths_of_nodes(roots, loops: list[str]) -> dict[int, int]:
+    """How many of the loops, counted from the outermost, decide each expression."""
+    known: dict[int, int] = {}
+    stack = list(roots)
+    while stack:
+        n = stack[-1]
+        if id(n) in known:
+            stack.pop()
+            continue
+        open_ = [a for a in n.args if id(a) not in known]
+        if open_:
+            stack += open_
+            continue
+        own = loops.index(n.attr) + 1 if n.op == "axis" and n.attr in loops else 0
+        known[id(n)] = max([own, *(known[id(a)] for a in n.args)])
+        stack.pop()
+    return known
 
 
 def walks(coord: Node):
