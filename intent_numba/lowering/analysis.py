@@ -124,6 +124,10 @@ def analyse(block: list[tuple[Op, tuple[str, ...]]], yields: tuple[Value, ...], 
         elif op.kind in PURE and op.result in crossing and op.result not in keep and isinstance(op.result.type, Tensor):
             if _dear(op, define, keep):
                 keep[op.result] = "recomputing at every point costs more"
+        if _slow_in_lanes(op):
+            v = _downstream(op.result, users, yields)
+            if v not in keep and _repeated_by_rows(v, users):
+                keep[v] = "every row would compute it again"
         if op.kind == "gather" or op.kind in ELEMENTWISE:
             if COST.get(op.kind, 1) < DEAR or not isinstance(op.result.type, Tensor):
                 continue
@@ -154,6 +158,33 @@ def _dear(op: Op, define: dict[Value, Op], keep) -> bool:
         if total >= DEAR:
             return True
         todo += [define[a] for a in o.args if a in define and a not in keep]
+    return False
+
+
+def _slow_in_lanes(op: Op) -> bool:
+    """Is this a division, or a read whose last axis is not the last one of memory?"""
+    if op.kind in ("read", "gather"):
+        rank = len(op.args[0].type.shape)
+        return rank > 0 and isinstance(op.result.type, Tensor) and not isinstance(op.args[rank].type, Domain)
+    return op.kind == "div" and isinstance(op.result.type, Tensor)
+
+
+def _repeated_by_rows(v: Value, users) -> bool:
+    """Does a broadcast repeat the value for every row of something? Its last axis, along which lanes lie, stays."""
+    if not v.type.shape:
+        return False
+    todo = list(users.get(v, ()))
+    while todo:
+        u = todo.pop()
+        if u.kind == "expand":
+            todo += users.get(u.result, ())
+        elif u.kind == "broadcast":
+            src, dst = u.args[0].type.shape, u.result.type.shape
+            new = len(dst) - len(src)
+            if src and src[-1].const != 1 and (any(e.const != 1 for e in dst[:new]) or
+                                               any(a.const == 1 and b.const != 1 for a, b in zip(src, dst[new:]))):
+                return True
+            todo += users.get(u.result, ())
     return False
 
 

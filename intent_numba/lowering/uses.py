@@ -167,9 +167,9 @@ def extend(group: Group, use: Use, extents, aliases) -> Group | None:
             classes.union(a, b, uses, extents)
     for seen in accesses.values():
         for coords in seen[1:]:
-            for x, y in zip(seen[0], coords):
-                if x.op == y.op == "axis":
-                    classes.union(x.attr, y.attr, uses, extents)
+            for x, y in zip(map(shifted, seen[0]), map(shifted, coords)):
+                if x is not None and y is not None and x[1] == y[1]:
+                    classes.union(x[0], y[0], uses, extents)
     lifted = _lifted(uses, classes, accesses, together)
     for name in written:
         for u in uses:
@@ -226,17 +226,59 @@ def _lifted(uses, classes: Classes, accesses, together) -> tuple[str, ...]:
     for u in uses:
         free = set(_free(u, classes))
         common = [c for c in common if c in free]
+    made = {n for u in uses for n in (*u.produced, *(n for n, _ in u.writes))}
     for seen in accesses.values():
         if len(seen) == 1:                                   # one store: its elements are distinct, wherever they lie (decision 33)
             continue
-        rank = min(map(len, seen))
-        common = [c for c in common
-                  if any(all(co[i].op == "axis" and classes.find(co[i].attr) == c for co in seen) for i in range(rank))]
+        apart = {_class_of_all(at, classes, made) for at in zip(*seen)}
+        common = [c for c in common if c in apart]
     for several in together.values():
         if len(several) > 1:                                 # one point's updates keep their order, other points' have none
             points = set.intersection(*(set(u.par) for u in several))
             common = [c for c in common if c in {classes.find(a) for a in points}]
     return tuple(common)
+
+
+def _class_of_all(coords: tuple[Node, ...], classes: Classes, made: set[str]) -> str | None:
+    """The class that moves all these coordinates one by one, from one offset that the group does not change."""
+    places = [shifted(c) for c in coords]
+    if None in places:
+        return None
+    kinds = {(classes.find(axis), offset) for axis, offset in places}
+    if len(kinds) > 1 or made & {n.attr for n in loads(coords)}:
+        return None
+    return kinds.pop()[0]
+
+
+def shifted(coord: Node) -> tuple[str, tuple] | None:
+    """(axis, offset) where a coordinate is an axis and an offset that no axis decides. Equal offsets are equal tuples."""
+    if coord.op == "axis":
+        return coord.attr, ()
+    axis, offset, todo = None, [], [(coord, 1)]
+    while todo:
+        n, sign = todo.pop()
+        if n.op in ("add", "sub"):
+            todo += [(n.args[0], sign), (n.args[1], sign if n.op == "add" else -sign)]
+        elif n.op != "axis":
+            offset.append((sign, n))
+        elif axis is None and sign > 0:
+            axis = n.attr
+        else:
+            return None
+    if axis is None or not all(_uniform(n) for _, n in offset):
+        return None
+    return axis, tuple(sorted((sign, id(n)) for sign, n in offset))
+
+
+def _uniform(root: Node) -> bool:
+    """Is an expression made of constants and cells only?"""
+    todo = [root]
+    while todo:
+        n = todo.pop()
+        if n.op in ("axis", "gload") or n.op == "load" and n.args:
+            return False
+        todo += n.args
+    return True
 
 
 class Renamer:

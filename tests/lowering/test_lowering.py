@@ -419,3 +419,32 @@ def test_a_row_computed_once_does_not_turn_the_store_into_columns():
     assert [a.extent.symbol for a in row.tasks] == ["N"] and [a.extent.symbol for a in store.tasks] == ["M", "N"]
     x, y = both(SELECTED, rng(5, 7), rng(5, 7))
     assert (y == np.roll(x, -1, axis=1)).all()
+
+
+INSIDE = """kernel inside(%x: view<f32, [M, N], inout>, %k: index) {
+  %0 = const {value=0} : index
+  %1 = const {value=1} : index
+  %m = extent {e=`M`} : index
+  %n = extent {e=`N`} : index
+  %r = domain %1, %m, %1 : domain<-1+M>
+  %c = domain %1, %n, %1 : domain<-1+N>
+  %r0 = domain %0, %FIRST, %1 : domain<-1+M>
+  %2 = read %x, %r, %c : tensor<f32, [-1+M, -1+N]>
+  %3 = read %x, %WHERE, %c : tensor<f32, [-1+M, -1+N]>
+  %4 = add %2, %3 : tensor<f32, [-1+M, -1+N]>
+  write %x, %r, %c, %4
+}
+"""
+
+
+@pytest.mark.parametrize("where,tasks", [("r", ["-1+M", "-1+N"]), ("r0", ["-1+N"])])
+def test_a_part_updated_in_place_keeps_its_points_apart(where, tasks):
+    """At one offset every point has its element; at another it reads one that its neighbour writes."""
+    source = INSIDE.replace("%FIRST", "%f").replace("  %r0", "  %f = sub %m, %1 : index\n  %r0").replace("%WHERE", f"%{where}")
+    _, p = program(source)
+    assert [str(a.extent) for a in p.body[0].tasks] == tasks
+    x = rng(5, 40)
+    got, _ = both(source, x, np.int64(0))
+    want = x.copy()
+    want[1:, 1:] += x[1:, 1:] if where == "r" else x[:-1, 1:]
+    assert (got == want).all()
