@@ -69,6 +69,42 @@ def test_sparse_rows_times_matrix(kernel, m, n, k, rng):
     check(kernel, [*csr, x, out((m, k), "f32")], lambda *_: dense @ x, layouts=("contiguous", "transposed", "mixed"))
 
 
+@intent.fn
+def times(offsets, col, value, x):
+    y = I.buffer(x.shape, I.f64)
+    rows = I.ragged(I.domain(0, x.shape[0]), I.domain(0, col.shape[0]), offsets)
+    for i in I.parallel(rows.outer):
+        e = rows[i]
+        y[i] = I.reduce.sum(value[e] * x[col[e]], axis=0)
+    return y[:]
+
+
+@intent.kernel
+def conjugate_gradient(offsets: I.In[I.i32, ("P",)], col: I.In[I.i32, ("E",)], value: I.In[I.f64, ("E",)], b: I.In[I.f64, ("N",)],
+                       tolerance: I.f64, x: I.Out[I.f64, ("N",)], steps: I.Out[I.i32, ()]):
+    v, r, p = I.zeros(b.shape, I.f64), b[:], b[:]
+    square, k = I.dot(r, r, acc_dtype=I.f64)[()], I.cast(0, I.i32)
+    while square > tolerance * tolerance and k < 1000:
+        ap = times(offsets, col, value, p)
+        step = square / I.dot(p, ap, acc_dtype=I.f64)[()]
+        v, r = v + step * p, r - step * ap
+        before, square = square, I.dot(r, r, acc_dtype=I.f64)[()]
+        p = r + (square / before) * p
+        k += 1
+    x[:] = v
+    steps[()] = k
+
+
+@pytest.mark.parametrize("n", [1, 5, 70])
+def test_conjugate_gradient(n, rng):
+    g = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.1)
+    a = scipy.sparse.csr_matrix(g @ g.T + n * np.eye(n))
+    b = rng.standard_normal(n)
+    x, steps = check(conjugate_gradient, [a.indptr.astype(np.int32), a.indices.astype(np.int32), a.data, b, np.float64(1e-10),
+                                          out(n, "f64"), out((), "i32")], layouts=("contiguous", "mixed"))
+    assert np.linalg.norm(a @ x - b) < 1e-9 and 0 < steps <= n + 1
+
+
 # --- jagged mean ----------------------------------------------------------------------------------------------------------
 
 @intent.kernel
@@ -120,6 +156,21 @@ def gathered_gemm(x: I.In[I.f32, ("T", "K")], w: I.In[I.f32, ("G", "K", "N")], o
         I.scatter_unique(y, index=(rows, I.domain(0, N)), value=I.matmul(x[rows, :], w[g, :, :], acc_dtype=I.f32))
 
 
+@intent.kernel
+def tiled_gemm(x: I.In[I.f32, ("T", "K")], w: I.In[I.f32, ("G", "K", "N")], offsets: I.In[I.i32, ("P",)], y: I.Out[I.f32, ("T", "N")],
+               TILE: I.Constexpr[int] = 16):
+    """Every group cut into tiles of rows; a tile behind the end of its group has nothing to do."""
+    T, _ = x.shape
+    G, _, _ = w.shape
+    for g, tile in I.parallel((I.domain(0, G), I.domain(0, (T + TILE - 1) // TILE))):
+        begin = I.cast(offsets[g], I.index) + tile * TILE
+        end = I.minimum(begin + TILE, I.cast(offsets[g + 1], I.index))
+        if begin >= end:
+            continue
+        rows = I.domain(0, T)[begin:end]
+        y[rows, :] = I.matmul(x[rows, :], w[g, :, :], acc_dtype=I.f32)
+
+
 @pytest.mark.parametrize("lengths,k,n", [([3, 0, 40, 1], 9, 33), ([0, 0], 4, 4), ([], 4, 4), ([70, 5], 1100, 3), ([2, 3], 0, 5),
                                          ([33, 64, 0, 7], 16, 1)])
 def test_grouped_gemm(lengths, k, n, rng):
@@ -140,4 +191,5 @@ def test_grouped_gemm(lengths, k, n, rng):
     y = out((t, n), "f32")
     layouts = ("contiguous", "transposed", "mixed")
     check(grouped_gemm, [x, w, offsets, y], oracle, floor=8 * (k + 1), layouts=layouts)
+    check(tiled_gemm, [x, w, offsets, y], oracle, floor=8 * (k + 1), layouts=("contiguous", "mixed"))
     check(gathered_gemm, [x, w, offsets, order, y], oracle_of_order, floor=8 * (k + 1), layouts=layouts)
