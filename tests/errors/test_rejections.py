@@ -3,9 +3,6 @@
 A case is (signature, body, error class, part of the message, source text under the caret). ``$`` in the body marks nothing; the
 caret text is looked up in the body's line.
 """
-import linecache
-import textwrap
-
 import numba
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from intent_numba.frontend import build_kernel
 from intent_numba.language.functions import Helper
 from intent_numba.language.operation import Namespace, Operation
 from intent_numba.typing.context import CONTEXT_RULES, RULES
+from tests.support import sources
 
 VIEWS = 'x: I.In[I.f32, ("N",)], z: I.In[I.f32, ("M",)], k: I.In[I.i32, ("N",)], y: I.Out[I.f32, ("N",)], n: I.i32, s: I.f32, b: I.bool'
 
@@ -75,18 +73,10 @@ class FakeKernel:
 WORLD = {"I": I, "Mode": Mode, "Other": Other, "recursive": recursive, "mutual": mutual, "impure": impure, "two": two, "np": np,
          "wants_i32": wants_i32, "scalar_njit": scalar_njit, "inner": FakeKernel(), "ARRAY": np.zeros(3), "LIST": [1, 2],
          "plain": lambda v: v}
-COUNT = 0
 
 
 def kernel_of(signature: str, body: str):
-    global COUNT
-    COUNT += 1
-    text = f"def kernel({signature}):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n"
-    file = f"<rejection {COUNT}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    scope = dict(WORLD)
-    exec(compile(text, file, "exec"), scope)
-    return scope["kernel"], text.splitlines()
+    return sources.kernel_of(signature, body, WORLD)
 
 
 CASES = [
