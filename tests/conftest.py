@@ -28,5 +28,7 @@ def pytest_configure(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    seed, count = os.environ["INTENT_FUZZ_SEED"], os.environ.get("INTENT_FUZZ_EXAMPLES", "2000")
-    terminalreporter.write_line(f"fuzz: {count} examples in a whole run, INTENT_FUZZ_SEED={seed} repeats them")
+    seed, nightly = os.environ["INTENT_FUZZ_SEED"], terminalreporter.config.option.markexpr == "nightly"
+    count = os.environ.get("INTENT_FUZZ_EXAMPLES") or ("100000" if nightly else "2000")
+    kernels = "each of whole kernels and of programs with a mistake" if nightly else "of which half are whole kernels"
+    terminalreporter.write_line(f"fuzz: {count} examples in a whole run, {kernels}; INTENT_FUZZ_SEED={seed} repeats them")

@@ -49,7 +49,7 @@ def check_mutants(part: int, parts: int, count: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_programs_with_a_mistake(part):
     """Compiled like any other, or refused at a line of their own: never an error of the compiler's inside."""
-    check_mutants(part, 4, examples(0.25))
+    check_mutants(part, 4, examples(0.15))
 
 
 @pytest.mark.nightly

@@ -18,7 +18,7 @@ class Writer:
         self.nests: set[tuple[str, ...]] = set()
         self.unordered = False
         self.costly = 2
-        self.statements = rnd.randint(3, 12)
+        self.statements = rnd.randint(2, 9)
         self.names = 0
 
     def name(self, prefix: str) -> str:
