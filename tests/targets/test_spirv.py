@@ -307,3 +307,22 @@ def test_numba_knows_the_target():
 
     from intent_numba.targets.spirv.descriptor import NAME, descriptor
     assert target_registry[NAME] is descriptor.target_context.target
+
+
+@intent.kernel
+def turned_twice(x: I.In[I.f32, ("N", 2, 2)], y: I.Out[I.f32, ("N", 2, 2)]):
+    N = x.shape[0]
+    b = I.buffer((N, 2, 2), I.f32, init=x[:, :, :])
+    for p in I.parallel(I.domain(0, (N + 4095) // 4096 - 1)):
+        for i in I.domain(0, I.minimum(N - p * 4096, 4096)):
+            b[p * 4096 + i, :, :] = I.transpose(b[p * 4096 + i, :, :])
+    y[:, :, :] = b[:, :, :]
+
+
+@needs_device
+@pytest.mark.parametrize("n", [1, 2, 33])
+def test_a_part_that_is_not_launched_does_not_disturb_the_others(n, rng):
+    """Its work-items have an array each; with private memory for it, other kernels of the module went wrong or crashed."""
+    x, y = normal(rng, (n, 2, 2)), np.zeros((n, 2, 2), np.float32)
+    intent.compile(turned_twice, target="spirv")(x, y)
+    assert_same_bits(y, x, "turned twice")

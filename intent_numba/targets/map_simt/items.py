@@ -14,11 +14,12 @@ from ..mapping import control
 from ..mapping.env import index
 from . import scratch
 from .env import Env
+from .machine import Machine
 
 
-def in_arena(stage: Stage) -> list[scratch.Piece]:
+def in_arena(stage: Stage, machine: Machine) -> list[scratch.Piece]:
     """What each work-item needs in the arena."""
-    return [p for p in scratch.pieces(stage) if not scratch.is_private(p)]
+    return [p for p in scratch.pieces(stage) if not scratch.is_private(p, machine.private_bytes)]
 
 
 def emit(env: Env, stage: Stage, far: list[scratch.Piece]) -> None:

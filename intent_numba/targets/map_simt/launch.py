@@ -149,7 +149,7 @@ class _Host:
         return self._by_groups(s, uses)
 
     def _by_items(self, s: Stage, uses: list[str]) -> dict:
-        name, parts = self._name("stage"), items.in_arena(s)
+        name, parts = self._name("stage"), items.in_arena(s, self.machine)
         space = self.machine.global_space if parts else None
         items.emit(self._start(name, uses, space), s, parts)
         return self._step(s, name, uses, "items", parts, space, 0)

@@ -20,7 +20,8 @@ class Machine:
     """``group_size``: work-items of a group, fixed when a kernel is generated. ``local_bytes``: local memory that one group may
     use. ``group_metadata``: the metadata kind that fixes a kernel's group size; ``group_attribute``: the same as a function's string
     attribute. ``barrier`` orders local and global memory within a group. ``local_arena``: the external array that stands for local
-    memory of a size which the launch gives; where it is empty, a kernel takes a pointer to that memory."""
+    memory of a size which the launch gives; where it is empty, a kernel takes a pointer to that memory. ``private_bytes``: the
+    largest array that may be a work-item's private memory, 0 where none may."""
     dialect: Dialect
     preamble: str
     group_size: int
@@ -33,6 +34,7 @@ class Machine:
     group_metadata: str = ""
     group_attribute: str = ""
     local_arena: str = ""
+    private_bytes: int = 4096
     global_space: int = 1
     local_space: int = 3
 

@@ -15,8 +15,6 @@ from ..mapping.env import ZERO, index
 from ..mapping.memory import Storage, row_major
 from .env import Env
 
-PRIVATE_BYTES = 4096
-"""Scratch of a work-item that may be private memory; larger ones would spill everywhere."""
 ALIGN = 64
 
 
@@ -42,8 +40,9 @@ def pieces(stage: Stage) -> list[Piece]:
     return [Piece(r, r.shape[len(r.axes):]) for r in stage.resources if r.shape[len(r.axes):]]
 
 
-def is_private(piece: Piece) -> bool:
-    return piece.constant is not None and piece.constant <= PRIVATE_BYTES
+def is_private(piece: Piece, limit: int) -> bool:
+    """Whether a work-item's own piece may be private memory of so many bytes; what is larger would spill everywhere."""
+    return piece.constant is not None and piece.constant <= limit
 
 
 def bind_scalars(env: Env, stage: Stage) -> None:

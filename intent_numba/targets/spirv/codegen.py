@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .. import child
 
-VERSION = "2"
+VERSION = "3"
 """Part of every cache key; raise it when the same program becomes other text or another plan."""
 
 _MAGIC = b"INTENTSPV1\n"

@@ -2,7 +2,8 @@
 
 The backend has no 128-bit or odd integers and no vectors but of 2, 3, 4, 8 and 16 elements; it loses NaN in ``llvm.minimum``, gives +1 for
 ``sitofp i1``, and makes an atomic load or store a plain one. The emitter writes none of these: a work-item computes scalars, extrema
-are compares and selects, a bool becomes a number by a select.
+are compares and selects, a bool becomes a number by a select. Private arrays are not used: beside a kernel that has one, the CPU runtime
+gave wrong values to, or crashed in, another kernel of the same module.
 """
 from __future__ import annotations
 
@@ -25,4 +26,4 @@ def machine(group_size: int, local_bytes: int = 32 << 10) -> Machine:
                    local_id=Builtin(name="_Z12get_local_idj", **word), group_id=Builtin(name="_Z12get_group_idj", **word),
                    group_count=Builtin(name="_Z14get_num_groupsj", **word),
                    barrier=Builtin("void", "_Z7barrierj", f"i32 {LOCAL_AND_GLOBAL}", "spir_func "),
-                   group_metadata="reqd_work_group_size")
+                   group_metadata="reqd_work_group_size", private_bytes=0)
