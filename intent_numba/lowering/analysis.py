@@ -171,37 +171,28 @@ def _slow_in_lanes(op: Op) -> bool:
 
 def _repeated_by_rows(v: Value, users) -> bool:
     """Does a broadcast repeat the value for every row of something? Its last axis, along which lanes lie, stays."""
-    if not v.type.shape:
-        return False
-    todo = list(users.get(v, ()))
-    while todo:
-        u = todo.pop()
-        if u.kind == "expand":
-            todo += users.get(u.result, ())
-        elif u.kind == "broadcast":
-            src, dst = u.args[0].type.shape, u.result.type.shape
-            new = len(dst) - len(src)
-            if src and src[-1].const != 1 and (any(e.const != 1 for e in dst[:new]) or
-                                               any(a.const == 1 and b.const != 1 for a, b in zip(src, dst[new:]))):
-                return True
-            todo += users.get(u.result, ())
-    return False
+    return bool(v.type.shape) and any(src and src[-1].const != 1 and _gains_axes(src, dst) for src, dst in _broadcasts(v, users))
 
 
 def _widened(v: Value, users) -> bool:
     """Does a broadcast repeat the value along new axes?"""
+    return any(_gains_axes(src, dst) for src, dst in _broadcasts(v, users))
+
+
+def _gains_axes(src, dst) -> bool:
+    new = len(dst) - len(src)
+    return any(e.const != 1 for e in dst[:new]) or any(a.const == 1 and b.const != 1 for a, b in zip(src, dst[new:]))
+
+
+def _broadcasts(v: Value, users):
+    """(shape before, shape after) of every broadcast that a value reaches through changes of shape alone."""
     todo = list(users.get(v, ()))
     while todo:
         u = todo.pop()
-        if u.kind == "expand":
+        if u.kind == "broadcast":
+            yield u.args[0].type.shape, u.result.type.shape
+        if u.kind in ("expand", "broadcast"):
             todo += users.get(u.result, ())
-        elif u.kind == "broadcast":
-            src, dst = u.args[0].type.shape, u.result.type.shape
-            n = len(dst) - len(src)
-            if any(e.const != 1 for e in dst[:n]) or any(a.const == 1 and b.const != 1 for a, b in zip(src, dst[n:])):
-                return True
-            todo += users.get(u.result, ())
-    return False
 
 
 SELECT_COST = 40
