@@ -307,3 +307,23 @@ def scatter_rows(x: I.In[I.f32, ("M", "N")], order: I.In[I.i32, ("M",)], y: I.Ou
 def test_scatter_rows(shape, rng):
     order = rng.permutation(shape[0]).astype(np.int32)
     check(scatter_rows, [normal(rng, shape), order, out(shape, "f32")], lambda x, o: x[np.argsort(o)])
+
+
+@intent.kernel
+def guarded_with_a_fill_of_its_own(x: I.In[I.f32, ("M",)], at: I.In[I.i64, ("M",)], y: I.Out[I.f32, ("N", "M")]):
+    M, = x.shape
+    rows = y.shape[0]
+    for p in I.domain(0, rows):
+        where = at[:]
+        y[p, :] = I.gather(I.cumsum(x[:], axis=0), index=where, valid=where < I.cast(M, I.i64), fill=I.cast(p, I.f32))
+
+
+@pytest.mark.parametrize("n,m", [(1, 1), (3, 5), (40, 33), (0, 4)])
+def test_a_fill_may_vary_where_the_access_does_not(n, m, rng):
+    at = rng.integers(0, 2 * m, m)
+
+    def oracle(x, at):
+        sums = np.cumsum(x)
+        return np.array([[sums[i] if i < m else p for i in at] for p in range(n)], np.float32).reshape(n, m)
+
+    check(guarded_with_a_fill_of_its_own, [np.arange(m, dtype=np.float32), at, out((n, m), "f32")], oracle)

@@ -57,10 +57,10 @@ def guarded_load(env: Env, node: Node, value) -> Val:
     coords = coords[st.skip:]
     valid, fill = value(valid_node), value(fill_node)
     if not valid.lanes and not any(map(env.varies, coords)):
-        lanes = st.lanes
+        lanes = st.lanes or fill.lanes                       # one element for all lanes, another fill in each
         with env.fn.if_else(valid.text) as branch:
             with env.scope():
-                x = o.load(st.resource.dt, element(env, st, coords), lanes)
+                x = o.splat(o.load(st.resource.dt, element(env, st, coords), st.lanes), lanes)
             branch.yields((x.type, x.text))
             branch.orelse()
             branch.yields((x.type, o.splat(fill, lanes).text))
