@@ -310,20 +310,21 @@ def test_scatter_rows(shape, rng):
 
 
 @intent.kernel
-def guarded_with_a_fill_of_its_own(x: I.In[I.f32, ("M",)], at: I.In[I.i64, ("M",)], y: I.Out[I.f32, ("N", "M")]):
-    M, = x.shape
-    rows = y.shape[0]
-    for p in I.domain(0, rows):
-        where = at[:]
-        y[p, :] = I.gather(I.cumsum(x[:], axis=0), index=where, valid=where < I.cast(M, I.i64), fill=I.cast(p, I.f32))
+def guarded_with_a_fill_of_its_own(x: I.In[I.f32, ("M", "K")], at: I.In[I.i64, ("M", "N")], y: I.Out[I.f32, ("N", "M", "N")]):
+    M, N = at.shape
+    sums = I.cumsum(x[:, :], axis=1)
+    for p in I.domain(0, N):
+        where = at[:, :]
+        y[p, :, :] = I.gather(sums, index=(where, where), valid=where < I.cast(M, I.i64), fill=I.cast(p, I.f32))
+        b = I.buffer((M,), I.f32)
+        b[:] = I.full((M,), 1.0, I.f32)
 
 
-@pytest.mark.parametrize("n,m", [(1, 1), (3, 5), (40, 33), (0, 4)])
+@pytest.mark.parametrize("n,m", [(1, 1), (5, 3), (33, 40), (0, 4)])
 def test_a_fill_may_vary_where_the_access_does_not(n, m, rng):
-    at = rng.integers(0, 2 * m, m)
-
     def oracle(x, at):
-        sums = np.cumsum(x)
-        return np.array([[sums[i] if i < m else p for i in at] for p in range(n)], np.float32).reshape(n, m)
+        sums = np.cumsum(x, axis=1)
+        return np.array([[[sums[i, i] if i < m else p for i in row] for row in at] for p in range(n)], np.float32).reshape(n, m, n)
 
-    check(guarded_with_a_fill_of_its_own, [np.arange(m, dtype=np.float32), at, out((n, m), "f32")], oracle)
+    x = np.arange(m * m, dtype=np.float32).reshape(m, m)
+    check(guarded_with_a_fill_of_its_own, [x, rng.integers(0, 2 * m, (m, n)), out((n, m, n), "f32")], oracle)
